@@ -53,13 +53,12 @@ impl Page {
         limits: &LearningLimits,
         resource: &LearnedResource,
     ) -> Support {
-        let counts = |vote: &&Vote| {
-            vote.prompted & resource.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
-        };
+        let is_recent = |vote: &&Vote| now.saturating_since(vote.since) <= limits.max_age;
+        let votes = self.votes.iter().filter(is_recent);
         let mut support = Support::default();
-        for vote in self.votes.iter().filter(counts) {
+        for vote in votes.filter_map(|vote| vote.free(resource.bit)) {
             support.free += 1;
-            if vote.named & resource.bit == 0 {
+            if vote.all & resource.bit == 0 {
                 continue;
             }
             let has = |bits: u64| u64::from(bits & resource.bit != 0);

@@ -9,7 +9,7 @@ use spdy_net::admission::network_of;
 use crate::learned_resources::limits::LearningLimits;
 use crate::learned_resources::page::{LearnedResource, Page};
 use crate::learned_resources::resource_load::ResourceLoad;
-use crate::learned_resources::votes::{KINDS, Vote};
+use crate::learned_resources::votes::Vote;
 use crate::push_plan::PushCandidate;
 
 /// One of this many views is a control view, which gets no learned resources.
@@ -78,14 +78,9 @@ impl LearnedResources {
             return; // a client of this network is still loading it
         }
         page.views += 1;
-        let mut vote = Vote {
-            network,
-            since: now,
-            named: 0,
-            prompted: 0,
-            kinds: [0; KINDS.len()],
-            by_cors: 0,
-        };
+        let mut before = page.votes.iter().filter(|vote| !is_old(vote.since));
+        let before = before.find(|vote| vote.network == network);
+        let mut vote = Vote::new(network, now, before);
         for prompted_url in prompted {
             let resource = page
                 .resources

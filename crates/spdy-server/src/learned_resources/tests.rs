@@ -508,3 +508,28 @@ fn a_provider_of_ipv6_has_one_vote_and_6to4_adds_none() {
     assert_eq!(learned.pages["/"].votes.len(), 2);
     assert_eq!(urls(&learned, at(0), "/"), [""; 0]);
 }
+
+/// A hint must not end with the next view of the network that it was learned from.
+#[test]
+fn earlier_free_vote_of_a_prompted_network_counts_until_the_next_free_one() {
+    let mut learned = LearnedResources::new(LearningLimits {
+        min_networks: 1,
+        ..LearningLimits::default()
+    });
+    let minute = |n: u64| Instant::ZERO + Duration::from_secs(60 * n);
+    let mut see = |at: u64, prompted: &[&str], requested: &[&str]| {
+        learned.record_view(minute(at), client(1), "/", prompted.iter().copied());
+        for url in requested {
+            learned.record_request(minute(at), client(1), "/", &plain(url));
+        }
+        urls(&learned, minute(at), "/")
+    };
+    assert_eq!(see(0, &[], &["/a"]), ["/a"]);
+    // A browser requests what it was prompted for.
+    assert_eq!(see(1, &["/a"], &["/a", "/b"]), ["/a", "/b"]);
+    assert_eq!(see(2, &["/a", "/b"], &["/a", "/b"]), ["/a", "/b"]);
+    assert_eq!(see(3, &["/b"], &["/b"]), ["/b"], "it does without /a now");
+    assert_eq!(see(4, &["/a", "/b"], &["/a"]), ["/b"], "the last free view");
+    let hour_later = minute(4) + LearningLimits::default().max_age * 2;
+    assert_eq!(urls(&learned, hour_later, "/"), [""; 0], "too old");
+}

@@ -22,20 +22,69 @@ pub(super) const KINDS: [Kind; 5] = [
 pub(super) struct Vote {
     pub(super) network: Option<IpAddr>,
     pub(super) since: Instant,
-    /// Resources that it requested.
-    pub(super) named: u64,
+    /// What it requested.
+    pub(super) requested: Requested,
     /// Resources that were pushed to it or hinted.
     pub(super) prompted: u64,
-    /// Resources that it requested as each of [`KINDS`].
+    /// What it requested in an earlier view without being prompted: its vote for the resources that it was prompted for now.
+    earlier: Requested,
+    /// Resources about which `earlier` is known.
+    known_earlier: u64,
+}
+
+/// Resources that a network requested after a page, one bit each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Requested {
+    pub(super) all: u64,
+    /// As each of [`KINDS`].
     pub(super) kinds: [u64; KINDS.len()],
-    /// Resources that it requested by CORS.
     pub(super) by_cors: u64,
 }
 
 impl Vote {
+    /// The vote of a view that begins now, after `before` of the same network.
+    pub(super) fn new(network: Option<IpAddr>, since: Instant, before: Option<&Self>) -> Self {
+        let (mut earlier, mut known_earlier) = (Requested::default(), 0);
+        if let Some(before) = before {
+            earlier = before.requested.except(before.prompted);
+            earlier.add(&before.earlier.except(!before.prompted));
+            known_earlier = !before.prompted | before.known_earlier;
+        }
+        Self {
+            network,
+            since,
+            requested: Requested::default(),
+            prompted: 0,
+            earlier,
+            known_earlier,
+        }
+    }
+
     /// Names a resource, with its kind and mode if the request states them.
     pub(super) fn name(&mut self, bit: u64, loaded: &ResourceLoad<'_>) {
-        self.named |= bit;
+        self.requested.name(bit, loaded);
+    }
+
+    /// The free requests of the network, as far as they are about `resource`; `None` if it was always prompted for it.
+    pub(super) fn free(&self, resource: u64) -> Option<&Requested> {
+        match self.prompted & resource == 0 {
+            true => Some(&self.requested),
+            false => (self.known_earlier & resource != 0).then_some(&self.earlier),
+        }
+    }
+
+    /// Clears these resources from the vote.
+    pub(super) fn clear(&mut self, resources: u64) {
+        self.requested = self.requested.except(resources);
+        self.earlier = self.earlier.except(resources);
+        self.prompted &= !resources;
+        self.known_earlier &= !resources;
+    }
+}
+
+impl Requested {
+    fn name(&mut self, bit: u64, loaded: &ResourceLoad<'_>) {
+        self.all |= bit;
         if let Some(kind) = loaded.kind {
             for (bits, of) in self.kinds.iter_mut().zip(KINDS) {
                 *bits = if of == kind {
@@ -52,11 +101,20 @@ impl Vote {
         }
     }
 
-    /// Clears these resources from the vote.
-    pub(super) fn clear(&mut self, resources: u64) {
+    /// Without these resources.
+    fn except(mut self, resources: u64) -> Self {
         let kinds = self.kinds.iter_mut();
-        for bits in kinds.chain([&mut self.named, &mut self.prompted, &mut self.by_cors]) {
+        for bits in kinds.chain([&mut self.all, &mut self.by_cors]) {
             *bits &= !resources;
+        }
+        self
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.all |= other.all;
+        self.by_cors |= other.by_cors;
+        for (bits, more) in self.kinds.iter_mut().zip(other.kinds) {
+            *bits |= more;
         }
     }
 }
