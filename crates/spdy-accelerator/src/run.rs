@@ -251,5 +251,9 @@ async fn attach_stores(
     if let Some(disk) = setup::disk(config)? {
         proxy.set_disk(disk);
     }
+    if config.cache.recompress {
+        let started = proxy.start_recompression();
+        started.context("cannot start the thread that compresses stored texts")?;
+    }
     SharedTier::start(config, tier, proxy).await
 }

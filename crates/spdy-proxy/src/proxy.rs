@@ -132,6 +132,15 @@ impl Proxy {
         self.cache.set_disk(disk);
     }
 
+    /// Compresses stored texts that are requested again as small as possible, in a thread of its own, from now on.
+    ///
+    /// # Errors
+    ///
+    /// The thread cannot be started.
+    pub fn start_recompression(&self) -> std::io::Result<()> {
+        self.cache.encoded_bodies.start_recompression()
+    }
+
     /// Purges what the operator requests.
     ///
     /// # Errors

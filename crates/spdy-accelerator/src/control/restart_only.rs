@@ -113,6 +113,7 @@ fn of_cache(cache: &CacheConfig) -> Vec<KeyValue> {
         lock_age_s,
         misses_per_second,
         range_fill_mib,
+        recompress,
         obey_reload,
     } = cache;
     vec![
@@ -127,6 +128,7 @@ fn of_cache(cache: &CacheConfig) -> Vec<KeyValue> {
         ("cache.lock_age_s", debug_text(lock_age_s)),
         ("cache.misses_per_second", debug_text(misses_per_second)),
         ("cache.range_fill_mib", debug_text(range_fill_mib)),
+        ("cache.recompress", debug_text(recompress)),
         ("cache.obey_reload", debug_text(obey_reload)),
     ]
 }

@@ -32,11 +32,13 @@ const COMPRESSIBLE: [&str; 11] = [
 /// Whether a body with these headers gets smaller by compression, and may be compressed.
 #[must_use]
 pub fn is_compressible(headers: &HeaderMap, len: Option<u64>) -> bool {
-    if headers.contains_key(header::CONTENT_ENCODING)
-        || len.is_some_and(|len| len < MIN_ENCODED_BYTES)
-    {
-        return false;
-    }
+    let is_long = len.is_none_or(|len| len >= MIN_ENCODED_BYTES);
+    !headers.contains_key(header::CONTENT_ENCODING) && is_long && is_text(headers)
+}
+
+/// Whether a body with these headers is text, which compression makes shorter.
+#[must_use]
+pub fn is_text(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();

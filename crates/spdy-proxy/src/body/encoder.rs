@@ -9,6 +9,8 @@ use crate::body::content_coding::Coding;
 
 /// Brotli's quality while a client waits: as fast as gzip at 6, and smaller.
 const BROTLI_QUALITY: u32 = 5;
+/// Brotli's quality where no client waits: 8 to 10 % smaller than at `BROTLI_QUALITY`, in fifty times the time.
+const SMALLEST_BROTLI_QUALITY: i32 = 11;
 /// Brotli's window for stored bodies, which are encoded once, as a power of two: the encoder's own.
 const BROTLI_WINDOW: u32 = 22;
 /// Brotli's window while a client waits: each page allocates a new one, and few pages are longer than 1 MiB.
@@ -95,6 +97,21 @@ impl Encoder {
             EncoderKind::Brotli(encoder) => encoder.into_inner(),
         }
     }
+}
+
+/// Encodes all of `text` with Brotli, as small as it can.
+#[must_use]
+pub fn encode_smallest(text: &[u8]) -> Vec<u8> {
+    let params = brotli::enc::BrotliEncoderParams {
+        quality: SMALLEST_BROTLI_QUALITY,
+        lgwin: BROTLI_WINDOW as i32,
+        size_hint: text.len(),
+        ..brotli::enc::BrotliEncoderParams::default()
+    };
+    let mut coded = Vec::new();
+    let mut rest = text;
+    brotli::BrotliCompress(&mut rest, &mut coded, &params).expect("writing to a Vec never fails");
+    coded
 }
 
 /// Encodes all of `text` with `coding`.

@@ -6,6 +6,9 @@
 //!                            ── no, a long body ───────▶ encoded in the background, in steps; requests read what is ready, then it is stored
 //! ```
 //!
+//! A body that was requested again is compressed once more, as small as possible (`cache/recompressor.rs`), also one that its origin has
+//! coded. From then on this one is sent.
+//!
 //! The cache stores one body of a response. Encoded bodies are made from it and can be made again, so they have their own memory limit. The
 //! least recently used one is evicted first. A variant of a response is another body with its own encodings.
 //!
@@ -13,7 +16,8 @@
 //! evicted first. If only bodies in use are left, the next response is sent uncoded.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -28,6 +32,7 @@ use crate::body::content_coding::Coding;
 use crate::body::encoder::{Encoder, encode};
 use crate::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter};
 use crate::cache::memory_store::body_from_pieces;
+use crate::cache::recompressor::{MAX_TEXT_BYTES, RecompressionJob, Recompressor};
 
 /// Memory of an encoded body in addition to its content, bytes.
 const OVERHEAD: u64 = 256;
@@ -61,6 +66,7 @@ pub struct EncodedBodies {
     limit: u64,
     /// Counts the bodies that are being encoded.
     in_flight: Arc<BodyMemory>,
+    recompressor: OnceLock<Recompressor>,
 }
 
 #[derive(Debug, Default)]
@@ -78,8 +84,11 @@ struct EncodedBodiesState {
 #[derive(Debug)]
 struct EncodedEntry {
     of: BodyId,
-    body: Body,
+    /// `None` until a body that its origin has coded is recompressed, and if that saves too little.
+    body: Option<Body>,
     used: u64,
+    /// It is recompressed, or will be.
+    is_recompressed: bool,
 }
 
 /// A body that is being encoded.
@@ -91,27 +100,41 @@ struct EncodingInProgress {
 }
 
 impl EncodedBodiesState {
-    fn find(&mut self, name: &EncodedKey, body: &Body) -> Option<Body> {
+    fn find(&mut self, name: &EncodedKey, body: &Body) -> Option<&mut EncodedEntry> {
         let variants = self.entries.get_mut(name)?;
         let entry = variants.iter_mut().find(|entry| entry.of.matches(body))?;
         self.uses += 1;
         let before = std::mem::replace(&mut entry.used, self.uses);
         self.used.remove(&before);
         self.used.insert(self.uses, name.clone());
-        Some(entry.body.clone())
+        Some(entry)
     }
 
     /// Stores an encoded body. Replaces those of the same body, and removes those of bodies that no longer exist.
-    fn insert(&mut self, name: EncodedKey, of: BodyId, body: Body, limit: u64) {
+    fn insert(
+        &mut self,
+        name: EncodedKey,
+        of: BodyId,
+        body: Option<Body>,
+        is_recompressed: bool,
+        limit: u64,
+    ) {
         self.uses += 1;
         let used = self.uses;
-        let entry = EncodedEntry { of, body, used };
+        let entry = EncodedEntry {
+            of,
+            body,
+            used,
+            is_recompressed,
+        };
         self.remove(&name, |other| {
             other.of.is_same_body(&entry.of) || other.of.is_gone()
         });
-        entry.body.count_in(&self.held_bytes);
-        if entry.body.weight() + OVERHEAD > limit {
-            return;
+        if let Some(body) = &entry.body {
+            body.count_in(&self.held_bytes);
+            if body.weight() + OVERHEAD > limit {
+                return;
+            }
         }
         self.used.insert(used, name.clone());
         self.entries.entry(name).or_default().push(entry);
@@ -143,7 +166,7 @@ impl EncodedBodiesState {
         variants
             .iter()
             .find(is_entry)
-            .is_some_and(|entry| entry.body.is_shared())
+            .is_some_and(|entry| entry.body.as_ref().is_some_and(Body::is_shared))
     }
 
     fn remove(&mut self, name: &EncodedKey, is_meant: impl Fn(&EncodedEntry) -> bool) {
@@ -167,7 +190,18 @@ impl EncodedBodies {
             state: Mutex::default(),
             limit: limit as u64,
             in_flight,
+            recompressor: OnceLock::new(),
         })
+    }
+
+    /// Compresses bodies that are requested again as small as possible, from now on.
+    ///
+    /// # Errors
+    ///
+    /// The thread cannot be started.
+    pub fn start_recompression(&self) -> io::Result<()> {
+        let _ = self.recompressor.set(Recompressor::start()?);
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, EncodedBodiesState> {
@@ -185,7 +219,13 @@ impl EncodedBodies {
     ) -> EncodedLookup {
         let name = (key.clone(), coding);
         let mut state = self.lock();
-        if let Some(encoded) = state.find(&name, body) {
+        if let Some(entry) = state.find(&name, body)
+            && let Some(encoded) = entry.body.clone()
+        {
+            let is_new = coding == Coding::Brotli && !entry.is_recompressed;
+            if is_new {
+                entry.is_recompressed = self.recompress(key, body, Coding::Identity, encoded.len());
+            }
             return EncodedLookup::Ready(encoded);
         }
         if !state.make_room(self.limit) {
@@ -200,8 +240,53 @@ impl EncodedBodies {
         let pieces: Vec<Bytes> = body.chunks().cloned().collect();
         let encoded = Body::copy_of(&encode(&pieces, coding));
         self.lock()
-            .insert(name, body.id(), encoded.clone(), self.limit);
+            .insert(name, body.id(), Some(encoded.clone()), false, self.limit);
         EncodedLookup::Ready(encoded)
+    }
+
+    /// `body`, which its origin has coded with `coding` and which is stored under `key`, as small as possible under Brotli; `None` until that
+    /// is made, and if it saves too little.
+    #[must_use]
+    pub fn smallest(self: &Arc<Self>, key: &Key, body: &Body, coding: Coding) -> Option<Body> {
+        self.recompressor.get()?;
+        let name = (key.clone(), Coding::Brotli);
+        let mut state = self.lock();
+        if let Some(entry) = state.find(&name, body) {
+            return entry.body.clone();
+        }
+        if self.recompress(key, body, coding, body.len()) {
+            state.insert(name, body.id(), None, true, self.limit);
+        }
+        None
+    }
+
+    /// Whether `body` will be compressed again. Clients get `served_len` bytes of it until then.
+    fn recompress(
+        self: &Arc<Self>,
+        key: &Key,
+        body: &Body,
+        coding: Coding,
+        served_len: u64,
+    ) -> bool {
+        let Some(recompressor) = self.recompressor.get() else {
+            return false;
+        };
+        body.len() <= MAX_TEXT_BYTES as u64
+            && recompressor.add(RecompressionJob {
+                key: key.clone(),
+                body: body.clone(),
+                coding,
+                served_len,
+                results: Arc::downgrade(self),
+            })
+    }
+
+    /// Stores the result for `body`. Without one, the encoding so far stays.
+    pub(super) fn insert_recompressed(&self, key: &Key, body: &Body, small: Option<Body>) {
+        let name = (key.clone(), Coding::Brotli);
+        if small.is_some() {
+            self.lock().insert(name, body.id(), small, true, self.limit);
+        }
     }
 
     /// For a long body: reads along with the encoding in progress if its beginning is still there, or starts an encoding.
@@ -244,7 +329,13 @@ impl EncodedBodies {
                 .in_progress
                 .retain(|encoding| !is_same_encoding(encoding));
             if let Some(encoded) = encoded {
-                state.insert(name, body.id(), encoded.clone(), encodings.limit);
+                state.insert(
+                    name,
+                    body.id(),
+                    Some(encoded.clone()),
+                    false,
+                    encodings.limit,
+                );
                 writer.replace_with_stored(encoded);
             }
         }));
@@ -465,5 +556,97 @@ mod tests {
             at(MAX_CONCURRENT_ENCODINGS),
             EncodedLookup::InProgress(_)
         ));
+    }
+
+    /// Waits for the thread.
+    fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// A text with few repetitions of long words.
+    fn text() -> Vec<u8> {
+        let word = |n: usize| {
+            format!(
+                "function f{}(a) {{ return a * {} }}\n",
+                n * 7919 % 1009,
+                n * n
+            )
+        };
+        (0..2000).flat_map(|n| word(n).into_bytes()).collect()
+    }
+
+    #[test]
+    fn requested_text_is_recompressed_and_decodes_to_the_same() {
+        let encodings = no_encodings(1 << 20);
+        encodings.start_recompression().expect("a thread");
+        let runtime = SharedRuntime::new(Clock::default());
+        let body = Body::copy_of(&text()[..20_000]);
+        let ready = || match encodings.of(&key("/"), &body, Coding::Brotli, &runtime) {
+            EncodedLookup::Ready(encoded) => encoded,
+            other => panic!("expected a stored body: {other:?}"),
+        };
+        let fast = ready();
+        let small = until(|| Some(ready()).filter(|encoded| encoded.len() < fast.len()));
+        assert_eq!(decoded(&small, Coding::Brotli), text()[..20_000]);
+
+        let coded = Body::copy_of(&encode(&[Bytes::from(text())], Coding::Gzip));
+        assert!(
+            encodings
+                .smallest(&key("/g"), &coded, Coding::Gzip)
+                .is_none(),
+            "not yet"
+        );
+        let small = until(|| encodings.smallest(&key("/g"), &coded, Coding::Gzip));
+        assert!(small.len() < coded.len());
+        assert_eq!(decoded(&small, Coding::Brotli), text());
+    }
+
+    fn decoded(body: &Body, coding: Coding) -> Vec<u8> {
+        let mut decoder = Decoder::new(coding, 1 << 20);
+        let mut text = Vec::new();
+        for piece in body.chunks() {
+            text.extend(decoder.write(piece).expect("valid"));
+        }
+        text.extend(decoder.finish().expect("complete"));
+        text
+    }
+
+    /// Nothing is decoded past the limit, and bytes that are no gzip do no harm.
+    #[test]
+    fn text_that_cannot_be_recompressed_stays_as_it_is() {
+        let encodings = no_encodings(1 << 20);
+        let bomb = Body::copy_of(&encode(
+            &[Bytes::from(vec![0; MAX_TEXT_BYTES + 1])],
+            Coding::Gzip,
+        ));
+        let broken = Body::copy_of(b"no gzip");
+        assert!(
+            encodings
+                .smallest(&key("/b"), &broken, Coding::Gzip)
+                .is_none(),
+            "no thread"
+        );
+        encodings.start_recompression().expect("a thread");
+        let good = Body::copy_of(&encode(&[Bytes::from(text())], Coding::Gzip));
+        for (target, body) in [("/a", &bomb), ("/b", &broken)] {
+            assert!(
+                encodings
+                    .smallest(&key(target), body, Coding::Gzip)
+                    .is_none()
+            );
+        }
+        until(|| encodings.smallest(&key("/c"), &good, Coding::Gzip));
+        for (target, body) in [("/a", &bomb), ("/b", &broken)] {
+            assert!(
+                encodings
+                    .smallest(&key(target), body, Coding::Gzip)
+                    .is_none()
+            );
+        }
     }
 }

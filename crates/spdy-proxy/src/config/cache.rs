@@ -47,6 +47,9 @@ pub struct CacheConfig {
     /// the first byte fetches the whole response for the cache. A 64th is refilled each second. Above it, ranges are
     /// passed to the origin. `0`: no limit, for use behind a balancer that hides its clients. Default 64.
     pub range_fill_mib: usize,
+    /// Whether stored texts that are requested again are compressed as small as Brotli can, by a thread that uses at most
+    /// one core. Texts that their origin has compressed are too. Default `true`.
+    pub recompress: bool,
     /// Whether a client's `Cache-Control: no-cache` revalidates a fresh response. Default `false`.
     pub obey_reload: bool,
 }
@@ -65,6 +68,7 @@ impl Default for CacheConfig {
             lock_age_s: 10,
             misses_per_second: 500,
             range_fill_mib: 64,
+            recompress: true,
             obey_reload: false,
         }
     }

@@ -159,8 +159,14 @@ pub(crate) fn from_stored(
     let is_full = is_not_modified || head.status == stored.status();
     let is_coded_for_some = is_coded_for_some && is_full;
     let coding = request.accepted_codings.shortest();
+    let recodable = respond::recodable(stored.status(), stored.served()).filter(|_| {
+        !is_coded_for_some && is_full && !breach_guard::is_stored_per_client(request, stored)
+    });
     let body = match payload {
         Payload::None => {
+            if recodable.is_some() && is_not_modified && coding == Coding::Brotli {
+                forward_headers::weaken_etag(&mut head.headers);
+            }
             if is_coded_for_some && coding != Coding::Identity {
                 match is_not_modified {
                     true => forward_headers::weaken_etag(&mut head.headers),
@@ -183,6 +189,17 @@ pub(crate) fn from_stored(
                 EncodedLookup::Unavailable => stored_body::read_all(body),
             }
         }
+        Payload::Whole if recodable.is_some() && coding == Coding::Brotli => {
+            let (encodings, _) = coder;
+            let origin_coding = recodable.unwrap_or(Coding::Identity);
+            match encodings.smallest(&request.key, body, origin_coding) {
+                Some(small) => {
+                    respond::set_content_encoding(&mut head, coding, Some(small.len()));
+                    stored_body::read_all(&small)
+                }
+                None => stored_body::read_all(body),
+            }
+        }
         Payload::Whole => stored_body::read_all(body),
         Payload::Range(range) => stored_body::range(body, range),
         Payload::Multipart { parts, end } => {
@@ -192,7 +209,7 @@ pub(crate) fn from_stored(
             stored_body::read_parts(body, parts.chain([BodyPart::Text(end)]))
         }
     };
-    if is_coded_for_some || is_part_of_coded {
+    if is_coded_for_some || is_part_of_coded || recodable.is_some() {
         forward_headers::add_vary(&mut head.headers, "accept-encoding");
     }
     status.append_to(&mut head.headers);

@@ -10,7 +10,7 @@ use spdy_rewrite::response::sanitize_response;
 use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::content_coding::Coding;
-use crate::body::encoded_body::{encode_body, is_compressible};
+use crate::body::encoded_body::{encode_body, is_compressible, is_text};
 use crate::request::forward_headers::{self, PROXY_STATUS};
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::rejection::RequestRejection;
@@ -245,6 +245,14 @@ pub(super) fn may_encode(status: StatusCode, headers: &HeaderMap, len: Option<u6
         && status != StatusCode::PARTIAL_CONTENT
         && is_compressible(headers, len)
         && !rewritten_head::has_no_transform(headers)
+}
+
+/// The coding of a body that its origin has coded, if it may be sent under another one to clients that accept it.
+pub(super) fn recodable(status: StatusCode, headers: &HeaderMap) -> Option<Coding> {
+    let coding = Coding::of(headers).filter(|coding| *coding != Coding::Identity)?;
+    let may =
+        status == StatusCode::OK && is_text(headers) && !rewritten_head::has_no_transform(headers);
+    may.then_some(coding)
 }
 
 pub(super) fn set_content_encoding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {

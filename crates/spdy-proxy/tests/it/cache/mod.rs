@@ -8,6 +8,7 @@ mod head_requests;
 mod invalidation;
 mod negative_cache;
 mod ranges;
+mod recompression;
 mod restart;
 mod shared_tier;
 mod storage;
