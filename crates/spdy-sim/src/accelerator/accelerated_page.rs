@@ -23,6 +23,7 @@ use crate::accelerator::delivery::{self, Delivery, DirectReason};
 use crate::accelerator::module_imports::{Imports, PageImportMap};
 use crate::accelerator::rewrite_context::{
     RedirectOutcome, ReferencesByUrl, RewriteContext, decode_body, place, with_fetch_site,
+    with_referer,
 };
 use crate::accelerator::site::{self, OperatorConfig};
 use crate::load::Page;
@@ -207,10 +208,16 @@ impl AcceleratedPage {
                 continue;
             };
             let is_own = context.is_own(&exchange.url) && followed.is_none();
-            // A browser sends `Sec-Fetch-Site` for the URL under the site's name.
+            // A browser sends `Sec-Fetch-Site` and `Referer` for the URL under the site's name.
+            let importer = imports.first(number).map(|import| import.importer);
+            let initiator = importer.or(parent).map(|node| graph.nodes[node].exchange);
+            let initiator = initiator.map(|at| &replica.exchanges[at].url);
             let exchange = &match is_own {
                 true => exchange.clone(),
-                false if target.starts_with('/') => with_fetch_site(exchange, "same-origin"),
+                false if target.starts_with('/') => {
+                    let exchange = with_fetch_site(exchange, "same-origin");
+                    initiator.map_or_else(|| exchange.clone(), |url| with_referer(&exchange, url))
+                }
                 false => with_fetch_site(exchange, "cross-site"),
             };
             redirects[number] =

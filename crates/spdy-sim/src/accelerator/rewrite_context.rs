@@ -318,11 +318,20 @@ fn has_references(node: &Node) -> bool {
 
 /// Returns `exchange` with the request of a browser for a URL that has this `relation` to the page's own origin.
 pub(super) fn with_fetch_site(exchange: &Exchange, relation: &str) -> Exchange {
-    let field = "sec-fetch-site";
+    with_recorded_field(exchange, "sec-fetch-site", relation)
+}
+
+/// Returns `exchange` with the request of a browser for a resource of its page's own origin, which the document at `initiator` requests.
+pub(super) fn with_referer(exchange: &Exchange, initiator: &Url) -> Exchange {
+    with_recorded_field(exchange, "referer", &initiator[..Position::AfterQuery])
+}
+
+/// Returns `exchange` with another value of `field`, if its request has one.
+fn with_recorded_field(exchange: &Exchange, field: &'static str, value: &str) -> Exchange {
     let recorded = Head::parse(&exchange.request_head);
     let has_field = recorded.is_some_and(|head| head.value(field).is_some());
     let request_head = match has_field {
-        true => head::with_field(&exchange.request_head, field, Some(relation)),
+        true => head::with_field(&exchange.request_head, field, Some(value)),
         false => exchange.request_head.clone(),
     };
     Exchange {

@@ -477,3 +477,60 @@ fn completely_recorded_media_loads_through_the_accelerator() {
         assert_eq!(load.waterfall[1].status, 206, "{accelerator:?}");
     }
 }
+
+/// A module that imports another, which imports a third: each is found when the one before it has arrived. A client before has taught the
+/// accelerator that they are needed, and it names them with the page, although the origin decides about the page each time.
+#[test]
+fn modules_that_modules_import_are_hinted() {
+    let module = |name: &str, text: &str, importer: Option<usize>| {
+        let url = format!("https://cdn.other.test/js/{name}");
+        let mut module = exchange(&url, Kind::Script, "text/javascript", text.to_owned());
+        let referer = match importer {
+            None => "https://www.page.test/",
+            Some(_) => "https://cdn.other.test/",
+        };
+        for (field, value) in [
+            ("referer", referer),
+            ("sec-fetch-dest", "script"),
+            ("sec-fetch-mode", "cors"),
+            ("sec-fetch-site", "cross-site"),
+        ] {
+            module.request_head = head::with_field(&module.request_head, field, Some(value));
+        }
+        if let Some(index) = importer {
+            let at_byte = None;
+            module.initiator = Initiator::Resource { index, at_byte };
+        }
+        let readable = head::with_field(
+            &module.response_head,
+            "access-control-allow-origin",
+            Some("*"),
+        );
+        module.response_head = readable;
+        with_cache_control(module, "public, max-age=600")
+    };
+    let html = "<!DOCTYPE html><script type=module src=https://cdn.other.test/js/a.js></script>";
+    let mut replica = page(
+        html,
+        vec![
+            module("a.js", "import './b.js'", None),
+            module("b.js", "import './c.js'", Some(1)),
+            module("c.js", "document.title = 'c'", Some(2)),
+        ],
+    );
+    replica.exchanges[0].url = Url::parse("https://www.page.test/").unwrap();
+    replica.exchanges[0] = with_cache_control(replica.exchanges[0].clone(), "no-cache");
+    let page = Page::new(replica);
+    let network = "down=8mbit,up=1mbit,rtt=150ms";
+    for protocol in [RaceProtocol::H2, RaceProtocol::H3] {
+        let [plain, hinted] = [false, true].map(|hints| {
+            let options = Options {
+                hints,
+                ..through(Accelerator::Warm)
+            };
+            load_over(network, &page, protocol, &options).load_ms
+        });
+        let saved = plain - hinted;
+        assert!((250.0..350.0).contains(&saved), "{protocol}: {saved} ms");
+    }
+}
