@@ -3,30 +3,38 @@
 //! Scripts are searched, not parsed: a quoted text after `from`, `import` or `import(` is a specifier. A specifier in a comment is
 //! found too; the caller compares the result with what was requested.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use url::Url;
 
 /// Maximum length of a specifier, bytes.
 const LONGEST_SPECIFIER: usize = 2048;
+/// Maximum number of specifiers that are found in one script.
+const MAX_SPECIFIERS: usize = 4096;
+/// The text before a quote in which the keyword is searched, bytes. A longer comment between the two hides the import.
+const MAX_LOOKBACK_BYTES: usize = 512;
 
-/// The imports of `script`, static or by a literal, each once in the order of the text.
+/// The imports of `script`, static or by a literal, each once in the order of the text: at most 4,096.
 #[must_use]
 pub fn specifiers(script: &str) -> Vec<&str> {
-    let mut found: Vec<&str> = Vec::new();
+    let (mut found, mut known): (Vec<&str>, BTreeSet<&str>) = Default::default();
     for (at, quote) in script.match_indices(['"', '\'']) {
         if !is_imported(&script[..at]) {
             continue;
         }
         let rest = &script[at + 1..];
-        let end = rest.find(['"', '\'', '\n', '\\']);
-        let end = end.filter(|&end| end <= LONGEST_SPECIFIER && rest[end..].starts_with(quote));
+        let searched = &rest[..rest.floor_char_boundary(LONGEST_SPECIFIER + 1)];
+        let end = searched.find(['"', '\'', '\n', '\\']);
+        let end = end.filter(|&end| rest[end..].starts_with(quote));
         if let Some(specifier) = end.map(|end| &rest[..end])
             && !specifier.is_empty()
-            && !found.contains(&specifier)
+            && known.insert(specifier)
         {
             found.push(specifier);
+            if found.len() == MAX_SPECIFIERS {
+                break;
+            }
         }
     }
     found
@@ -34,6 +42,8 @@ pub fn specifiers(script: &str) -> Vec<&str> {
 
 /// True if the text after `before` is imported.
 fn is_imported(before: &str) -> bool {
+    let from = before.ceil_char_boundary(before.len().saturating_sub(MAX_LOOKBACK_BYTES));
+    let before = &before[from..];
     let before = without_comment(before);
     let called = before.strip_suffix('(').map(without_comment);
     let word = called.unwrap_or(before);
@@ -97,6 +107,21 @@ impl ImportMap {
         all
     }
 
+    /// Memory of its entries, bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let bytes_of = |(key, url): (&String, &Option<Url>)| {
+            let url = url.as_ref().map_or(0, |url| url.as_str().len());
+            key.len() + url + size_of::<(String, Option<Url>)>()
+        };
+        let scopes = self.scopes.iter();
+        let scopes = scopes.map(|(prefix, addresses)| {
+            let entries: usize = addresses.iter().map(bytes_of).sum();
+            prefix.len() + size_of::<(String, Addresses)>() + entries
+        });
+        self.imports.iter().map(bytes_of).sum::<usize>() + scopes.sum::<usize>()
+    }
+
     /// Resolves `specifier` in a module at `from`; `None` if that is an error.
     #[must_use]
     pub fn resolve(&self, specifier: &str, from: &Url) -> Option<Url> {
@@ -121,19 +146,15 @@ impl ImportMap {
 
 /// The entry of `addresses` for `specifier`, which may forbid it.
 fn look_up(addresses: &Addresses, specifier: &str) -> Option<Option<Url>> {
-    for (key, address) in addresses.iter().rev() {
-        if key == specifier {
-            return Some(address.clone());
-        }
-        if let Some(rest) = specifier
-            .strip_prefix(&key[..])
-            .filter(|_| key.ends_with('/'))
-        {
-            let joined = address.as_ref().and_then(|address| address.join(rest).ok());
-            return Some(joined);
-        }
+    if let Some(address) = addresses.get(specifier) {
+        return Some(address.clone());
     }
-    None
+    // The longest prefix is used.
+    specifier.rmatch_indices('/').find_map(|(at, _)| {
+        let (prefix, rest) = specifier.split_at(at + 1);
+        let address = addresses.get(prefix)?;
+        Some(address.as_ref().and_then(|address| address.join(rest).ok()))
+    })
 }
 
 fn add(addresses: &mut Addresses, imports: Option<&Value>, base: &Url) {
@@ -266,5 +287,18 @@ mod tests {
             let found = map.resolve(specifier, &from).map(String::from);
             assert_eq!(found.as_deref(), expected, "{specifier} from {from}");
         }
+    }
+
+    /// The work for a text grows with its length, also if many comments end before quotes, or all imports differ.
+    #[test]
+    fn long_hostile_texts_are_searched_in_linear_time() {
+        let comments = "*/'".repeat(1 << 20);
+        assert_eq!(specifiers(&comments), [""; 0]);
+        let imports: String = (0..1 << 17).map(|n| format!("import '{n}';")).collect();
+        assert_eq!(specifiers(&imports).len(), MAX_SPECIFIERS);
+        let unended = "import '".repeat(1 << 18);
+        assert_eq!(specifiers(&unended), ["import "]);
+        let hidden = format!("import /*{}*/ 'a'", " ".repeat(MAX_LOOKBACK_BYTES));
+        assert_eq!(specifiers(&hidden), [""; 0]);
     }
 }

@@ -116,7 +116,7 @@ pub fn may_share(
     answer: &response::Parts,
     times: Times,
 ) -> Result<Stored, Uncacheable> {
-    let stored = may_be_known(policy, request, answer, times)?;
+    let stored = public_head(policy, request, answer, times)?;
     let is_shared = stored.was_fresh(times.requested) && !stored.control.no_cache.is_all();
     match is_shared || stored.is_reusable(policy) {
         true => Ok(stored),
@@ -129,7 +129,7 @@ pub fn may_share(
 /// # Errors
 ///
 /// The rule that keeps it from other clients.
-pub fn may_be_known(
+pub fn public_head(
     policy: &Policy,
     request: &request::Parts,
     answer: &response::Parts,

@@ -6,8 +6,8 @@
 //!                            ── no, a long body ───────▶ encoded in the background, in steps; requests read what is ready, then it is stored
 //! ```
 //!
-//! A body that was requested again is compressed once more, as small as possible (`cache/recompressor.rs`), also one that its origin has
-//! coded. From then on this one is sent.
+//! A body that was requested again is compressed as small as possible (`cache/recompressor.rs`). So is one that its origin has coded. From
+//! then on the result is sent.
 //!
 //! The cache stores one body of a response. Encoded bodies are made from it and can be made again, so they have their own memory limit. The
 //! least recently used one is evicted first. A variant of a response is another body with its own encodings.
@@ -130,10 +130,15 @@ impl EncodedBodiesState {
         self.remove(&name, |other| {
             other.of.is_same_body(&entry.of) || other.of.is_gone()
         });
+        let mut entry = entry;
         if let Some(body) = &entry.body {
             body.count_in(&self.held_bytes);
-            if body.weight() + OVERHEAD > limit {
+            let is_too_large = body.weight() + OVERHEAD > limit;
+            if is_too_large && !is_recompressed {
                 return;
+            }
+            if is_too_large {
+                entry.body = None; // remembered, so that it is not made again
             }
         }
         self.used.insert(used, name.clone());
@@ -209,12 +214,14 @@ impl EncodedBodies {
     }
 
     /// `body`, which is stored under `key`, under `coding`. A task of `runtime` encodes a long body.
+    /// It is recompressed later if it `is_lasting`.
     #[must_use]
     pub fn of(
         self: &Arc<Self>,
         key: &Key,
         body: &Body,
         coding: Coding,
+        is_lasting: bool,
         runtime: &SharedRuntime,
     ) -> EncodedLookup {
         let name = (key.clone(), coding);
@@ -222,7 +229,7 @@ impl EncodedBodies {
         if let Some(entry) = state.find(&name, body)
             && let Some(encoded) = entry.body.clone()
         {
-            let is_new = coding == Coding::Brotli && !entry.is_recompressed;
+            let is_new = is_lasting && coding == Coding::Brotli && !entry.is_recompressed;
             if is_new {
                 entry.is_recompressed = self.recompress(key, body, Coding::Identity, encoded.len());
             }
@@ -258,6 +265,20 @@ impl EncodedBodies {
             state.insert(name, body.id(), None, true, self.limit);
         }
         None
+    }
+
+    /// The same if it is already made; nothing is started.
+    #[must_use]
+    pub fn made_smallest(&self, key: &Key, body: &Body) -> Option<Body> {
+        self.recompressor.get()?;
+        let name = (key.clone(), Coding::Brotli);
+        self.lock().find(&name, body)?.body.clone()
+    }
+
+    /// Whether bodies that origins have coded may be sent recompressed.
+    #[must_use]
+    pub fn recompresses(&self) -> bool {
+        self.recompressor.get().is_some()
     }
 
     /// Whether `body` will be compressed again. Clients get `served_len` bytes of it until then.
@@ -380,7 +401,7 @@ mod tests {
     /// The encoding of `body`, which is made at once.
     fn encode_at_once(encodings: &Arc<EncodedBodies>, target: &str, body: &Body) -> Body {
         let runtime = SharedRuntime::new(Clock::default());
-        match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
+        match encodings.of(&key(target), body, Coding::Gzip, false, &runtime) {
             EncodedLookup::Ready(body) => body,
             other => panic!("expected a stored body: {other:?}"),
         }
@@ -454,7 +475,7 @@ mod tests {
         );
         assert_eq!(encodings.lock().weight(), 3 * weight);
         let runtime = SharedRuntime::new(Clock::default());
-        let lookup = |target| encodings.of(&key(target), &body, Coding::Gzip, &runtime);
+        let lookup = |target| encodings.of(&key(target), &body, Coding::Gzip, false, &runtime);
         assert!(matches!(lookup("/4"), EncodedLookup::Unavailable));
         drop((two, three));
         assert!(matches!(lookup("/4"), EncodedLookup::Ready(_)));
@@ -497,7 +518,7 @@ mod tests {
             .map(|at| (at / 7 % 251) as u8)
             .collect();
         let body = Body::copy_of(&text);
-        let lookup = || match encodings.of(&key("/"), &body, Coding::Gzip, &runtime) {
+        let lookup = || match encodings.of(&key("/"), &body, Coding::Gzip, false, &runtime) {
             EncodedLookup::InProgress(reader) => reader,
             other => panic!("unexpected encoded body: {other:?}"),
         };
@@ -535,7 +556,7 @@ mod tests {
         let body = Body::copy_of(&text);
         let at = |number: usize| {
             let target = format!("/{number}");
-            encodings.of(&key(&target), &body, Coding::Gzip, &runtime)
+            encodings.of(&key(&target), &body, Coding::Gzip, false, &runtime)
         };
         let lookups: Vec<EncodedLookup> = (0..MAX_CONCURRENT_ENCODINGS).map(at).collect();
         assert!(matches!(
@@ -560,10 +581,12 @@ mod tests {
 
     /// Waits for the thread.
     fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+        let began = std::time::Instant::now();
         loop {
             if let Some(found) = look() {
                 return found;
             }
+            assert!(began.elapsed().as_secs() < 120, "nothing was recompressed");
             std::thread::yield_now();
         }
     }
@@ -586,7 +609,7 @@ mod tests {
         encodings.start_recompression().expect("a thread");
         let runtime = SharedRuntime::new(Clock::default());
         let body = Body::copy_of(&text()[..20_000]);
-        let ready = || match encodings.of(&key("/"), &body, Coding::Brotli, &runtime) {
+        let ready = || match encodings.of(&key("/"), &body, Coding::Brotli, true, &runtime) {
             EncodedLookup::Ready(encoded) => encoded,
             other => panic!("expected a stored body: {other:?}"),
         };

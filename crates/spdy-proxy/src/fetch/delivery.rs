@@ -50,12 +50,12 @@ pub(crate) enum PrefetchResult {
     Failed,
 }
 
-/// In the extensions of a response with a page: when the page has passed to its end.
+/// In the extensions of a response with a page: signals that its body is complete, or aborted.
 #[derive(Clone, Debug)]
 pub(crate) struct TextEnd(watch::Receiver<()>);
 
 impl TextEnd {
-    /// Waits for it.
+    /// Completes then.
     pub(crate) async fn reached(mut self) {
         while self.0.changed().await.is_ok() {}
     }
@@ -251,7 +251,7 @@ impl Delivery {
         }
     }
 
-    /// Starts to move the body. Gives the end of that.
+    /// Starts to move the body. Returns the signal of its end.
     fn start_pump(self) -> TextEnd {
         let Self {
             mut fetch,

@@ -104,6 +104,8 @@ pub(crate) fn process(
         RewritePlan::Page(_) => public_page(&fetch, &stored_head, times, redirects),
         _ => None,
     };
+    // Any client can make up queries, and would displace what is recorded of other pages.
+    let has_query = fetch.request.head.uri.query().is_some();
     let stored = check_shareable(&fetch, &stored_head, times, redirects);
     let stored = stored.and_then(|stored| Ok((stored, reserve_memory(&fetch, &body)?)));
     let policy = fetch.context.cache.policy(fetch.request.origin_kind());
@@ -172,7 +174,7 @@ pub(crate) fn process(
     let storage = Storage {
         shared: stored,
         is_stored,
-        public_page,
+        public_page: public_page.filter(|_| is_stored || !has_query),
     };
     let delivery = Delivery::new(fetch, origin, client, storage, plan);
     ExchangeOutcome::Delivery(Box::new(delivery))

@@ -8,7 +8,7 @@ use spdy_cache::cache_deception;
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::freshness::Times;
 use spdy_cache::policy::Policy;
-use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_be_known, may_share};
+use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_share, public_head};
 use spdy_cache::stored::Stored;
 
 use crate::body::body_memory::MemoryReservation;
@@ -55,7 +55,7 @@ pub(crate) fn public_page(
     times: Times,
     redirects: &RedirectChain,
 ) -> Option<Stored> {
-    let page = check_with(may_be_known, fetch, head, times, redirects).ok()?;
+    let page = check_with(public_head, fetch, head, times, redirects).ok()?;
     is_public(&page).then_some(page)
 }
 

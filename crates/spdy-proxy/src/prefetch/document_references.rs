@@ -65,7 +65,7 @@ pub(super) struct ModuleContext {
     pub(super) has_integrity: bool,
     /// The tag of the site's rules.
     pub(super) rules: String,
-    /// Length of the maps' texts, bytes.
+    /// Memory of the map and of the base, bytes.
     pub(super) bytes: usize,
 }
 
@@ -169,6 +169,12 @@ pub(super) fn weight(key: &str, document: &DocumentReferences) -> usize {
 /// URLs for the resources that it references.
 pub(super) fn document_key(rules: &str, place: &str) -> String {
     format!("{rules} {place}")
+}
+
+/// The key of a script of the site's own: names of one site may belong to different owners. The text of a proxied script is the same for
+/// all of them, so its key is that of its target.
+pub(super) fn own_script_key(rules: &str, home: &str, target: &str) -> String {
+    format!("{rules} {home}{target}")
 }
 
 /// The resources of `references` that are served at the home of `context`, each once.

@@ -1,5 +1,7 @@
 //! Reads the imports of a stored script, a piece at a time.
 
+use std::sync::Arc;
+
 use spdy_cache::body::Body;
 use spdy_markup::es_modules;
 
@@ -15,53 +17,73 @@ const WINDOW_BYTES: usize = 32 * 1024;
 /// The text before it that is searched again: a specifier may begin there. More than the longest specifier.
 const OVERLAP_BYTES: usize = 4 * 1024;
 
-/// The specifiers in a script that is stored as `body` under `coding`, each once; those before the error if it cannot be decoded. Other tasks
-/// run in between.
+/// The most scripts that are read at a time.
+const MAX_READS: usize = 16;
+
+/// Counts the scripts that are being read.
+#[derive(Debug, Default)]
+pub(crate) struct ModuleReads(Arc<()>);
+
+impl ModuleReads {
+    /// Begins another one, until the result is dropped; `None` if there are too many.
+    pub(crate) fn begin(&self) -> Option<Arc<()>> {
+        (Arc::strong_count(&self.0) <= MAX_READS).then(|| self.0.clone())
+    }
+}
+
+/// Returns the specifiers in a script that is stored as `body` under `coding`, each once. If it cannot be decoded, those before the error.
+/// Other tasks run after each step.
 pub(crate) async fn read(body: &Body, coding: Coding) -> Vec<String> {
-    let mut search = Search::default();
+    let mut search = ImportSearch::default();
     let mut decoder = Decoder::new(coding, MAX_SCRIPT_BYTES);
     let chunk_len = decoder.chunk_len();
     for chunk in body.chunks().flat_map(|chunk| chunk.chunks(chunk_len)) {
         let Ok(text) = decoder.write(chunk) else {
-            return search.found;
+            return search.specifiers;
         };
-        search.add(&text);
-        tokio::task::yield_now().await;
+        search.add(&text).await;
     }
     if let Ok(rest) = decoder.finish() {
-        search.add(&rest);
+        search.add(&rest).await;
     }
     search.finish()
 }
 
 /// Searches a text that arrives in pieces.
 #[derive(Default)]
-struct Search {
+struct ImportSearch {
     /// The text that is not searched yet, with the overlap before it.
-    text: Vec<u8>,
-    found: Vec<String>,
+    window: Vec<u8>,
+    specifiers: Vec<String>,
 }
 
-impl Search {
-    fn add(&mut self, text: &[u8]) {
-        self.text.extend_from_slice(text);
-        if self.text.len() >= WINDOW_BYTES {
-            self.look();
-            let end = self.text.len();
-            self.text.drain(..end - OVERLAP_BYTES);
+impl ImportSearch {
+    /// Searches `text`, a window at a time.
+    async fn add(&mut self, text: &[u8]) {
+        for part in text.chunks(WINDOW_BYTES) {
+            self.window.extend_from_slice(part);
+            if self.window.len() >= WINDOW_BYTES {
+                self.search_window();
+                let end = self.window.len();
+                self.window.drain(..end - OVERLAP_BYTES);
+            }
+            tokio::task::yield_now().await;
         }
     }
 
     fn finish(mut self) -> Vec<String> {
-        self.look();
-        self.found
+        self.search_window();
+        self.specifiers
     }
 
-    fn look(&mut self) {
-        let text = String::from_utf8_lossy(&self.text);
+    fn search_window(&mut self) {
+        let text = String::from_utf8_lossy(&self.window);
         for specifier in es_modules::specifiers(&text) {
-            if self.found.len() < MAX_IMPORTS && !self.found.iter().any(|it| it == specifier) {
-                self.found.push(specifier.to_owned());
+            if self.specifiers.len() == MAX_IMPORTS {
+                return;
+            }
+            if !self.specifiers.iter().any(|known| known == specifier) {
+                self.specifiers.push(specifier.to_owned());
             }
         }
     }
@@ -100,6 +122,15 @@ mod tests {
                 "{coding:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_number_of_reads_is_limited() {
+        let reads = ModuleReads::default();
+        let mut begun: Vec<_> = (0..MAX_READS).map(|_| reads.begin()).collect();
+        assert!(begun.iter().all(Option::is_some) && reads.begin().is_none());
+        begun.pop();
+        assert!(reads.begin().is_some());
     }
 
     #[test]

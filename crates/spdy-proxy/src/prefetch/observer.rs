@@ -18,6 +18,7 @@ use crate::fetch::page_observer::{PageObserver, PagePrefetches};
 use crate::prefetch::document_references::DocumentContext;
 use crate::prefetch::module_imports;
 use crate::prefetch::prefetcher::{MAX_PREFETCH_LOOKUPS, Prefetcher};
+use crate::request::client_origin::client_origin_text;
 use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::page_text;
 
@@ -94,14 +95,21 @@ impl PageObserver for Prefetcher {
             && is_client_independent(stored)
             && !is_restricted(request);
         let target = is_module.then(|| script_target(request)).flatten();
-        let (Some(target), Some(coding)) = (target, Coding::of(stored.headers())) else {
+        let home = client_origin_text(&request.site, request.arrival, &request.authority);
+        let (Some(target), Some(home), Some(coding)) = (target, home, Coding::of(stored.headers()))
+        else {
             return;
         };
+        let Some(reading) = self.module_reads.begin() else {
+            return; // its imports are not known until it is stored again
+        };
+        let home = request.proxied.is_none().then(|| home.into_owned());
         let (resources, body) = (self.resources.clone(), body.clone());
         let rules = request.site.rules.tag().to_owned();
         context.clock.runtime.spawn(Box::pin(async move {
             let imports = module_imports::read(&body, coding).await;
-            resources.record_script(&rules, &target, imports);
+            resources.record_script(&rules, home.as_deref(), &target, imports);
+            drop(reading);
         }));
     }
 

@@ -13,8 +13,9 @@
 //! have no query. So clients, which are not trusted, choose among public resources, and add nothing. No references are remembered of a
 //! page that is not public (`public`): they could be private to one client.
 //!
-//! A resource that the page itself does not name, but a sheet or a module of it, costs a browser another round trip for each level. One
-//! client is enough to learn that it is needed: the site's own public text names it.
+//! A resource that only a sheet or a module of the page names costs a browser another round trip for each level. One client is enough
+//! to learn that it is needed. The text of a script is searched, not parsed, so the caller must find that the resource is in the cache as
+//! public.
 //!
 //! `prefetch/document_references.rs` stores the references of each variant of a page.
 
@@ -33,11 +34,13 @@ use spdy_server::push_plan::PushCandidate;
 
 use crate::prefetch::document_references::{
     DocumentContents, DocumentContext, DocumentReferences, ModuleContext, ReferenceTables,
-    ReferencedResource, document_key, referenced_resources, target_at,
+    ReferencedResource, document_key, own_script_key, referenced_resources, target_at,
 };
 
-/// The number of networks that must request a resource before it goes along, if a public text of the page names it.
+/// The number of networks that must request a resource before it is pushed or hinted, if a style sheet or a module of the page names it.
 const MIN_NETWORKS_IF_NAMED: u32 = 1;
+/// The most of these for one page. The rest of the hints is for others.
+const MAX_DEEP: usize = 12;
 
 /// The resources of pages, and what was learned from the requests of clients.
 #[derive(Debug)]
@@ -121,9 +124,19 @@ impl PageResources {
         self.documents().sheets.insert(&key, &[], contents);
     }
 
-    /// Records the imports of the public script at `target`, which is the same for all clients.
-    pub fn record_script(&self, rules: &str, target: &str, imports: Vec<String>) {
-        let key = document_key(rules, target);
+    /// Records the imports of the public script at `target`, which is the same for all clients. For a script of the site's own, `home` is
+    /// the origin at which it was requested.
+    pub fn record_script(
+        &self,
+        rules: &str,
+        home: Option<&str>,
+        target: &str,
+        imports: Vec<String>,
+    ) {
+        let key = match home {
+            Some(home) => own_script_key(rules, home, target),
+            None => document_key(rules, target),
+        };
         let mut documents = self.documents();
         if imports.is_empty() {
             documents.scripts.remove(&key, &[]);
@@ -153,15 +166,7 @@ impl PageResources {
         self.documents().pages.variant(url, variant).is_some()
     }
 
-    /// Whether the references of this variant of the page at `url` are noted, and are those of `text`.
-    #[must_use]
-    pub fn is_text_of(&self, url: &str, variant: &[u8], text: Option<&str>) -> bool {
-        let documents = self.documents();
-        let document = documents.pages.variant(url, variant);
-        document.is_some_and(|document| document.contents.text.as_deref() == text)
-    }
-
-    /// Whether clients were seen to need anything after the page at `url`.
+    /// Whether clients requested anything after the page at `url`.
     #[must_use]
     pub fn has_learned(&self, now: Instant, url: &str) -> bool {
         let learned = self.learned();
@@ -170,8 +175,9 @@ impl PageResources {
             .is_empty()
     }
 
-    /// What may go along with this variant of the page at `page`, of `home`: first what it names and cannot be drawn without,
-    /// then what else clients were seen to need.
+    /// What may be pushed or hinted with this variant of the page at `page`, of `home`: first its style sheets, then what only they and its
+    /// modules name, its scripts and fonts, and what else clients requested. `None` if the recorded references are not those of
+    /// `text`.
     #[must_use]
     pub fn candidates(
         &self,
@@ -179,7 +185,8 @@ impl PageResources {
         home: &str,
         page: &str,
         variant: &[u8],
-    ) -> Vec<Candidate> {
+        text: Option<&str>,
+    ) -> Option<Vec<Candidate>> {
         let (of_few, of_many) = {
             let learned = self.learned();
             (
@@ -189,18 +196,16 @@ impl PageResources {
         };
         let documents = self.documents();
         let document = documents.pages.variant(page, variant);
-        let references = document.map_or(&[][..], |document| &document.contents.resources);
+        let document = document.filter(|document| document.contents.text.as_deref() == text)?;
+        let references = document.contents.resources.iter();
         let mut needed_first: Vec<_> = references
-            .iter()
             .filter(|resource| is_candidate(resource))
             .collect();
         // A client first needs the resources that block rendering.
         needed_first.sort_by_key(|resource| rank(resource.kind));
         let mut targets = BTreeSet::new();
         needed_first.retain(|resource| targets.insert(resource.target.clone()));
-        let mut named = document.map_or_else(BTreeMap::new, |document| {
-            named_resources(&documents, home, document, &of_few)
-        });
+        let mut named = named_resources(&documents, home, document, &of_few);
         let mut of_page: Vec<_> = needed_first
             .into_iter()
             .map(|resource| resource.candidate(home, NamedBy::Page))
@@ -210,17 +215,16 @@ impl PageResources {
             .iter()
             .filter(|learned| !targets.contains(&learned.url))
         {
+            let is_supported = || of_many.iter().any(|it| it.url == learned.url);
             match named.remove(&learned.url) {
-                Some((named_by, resource)) if resource.kind.is_some() => {
-                    let list = match named_by {
-                        NamedBy::Subresource => &mut deep,
-                        NamedBy::Page | NamedBy::Nothing => &mut others,
-                    };
-                    list.push(resource.candidate(home, named_by));
+                Some((_, resource)) if resource.kind.is_none() => {}
+                Some((NamedBy::Subresource, resource)) => {
+                    deep.push(resource.candidate(home, NamedBy::Subresource));
                 }
-                Some(_) => {}
-                None if learned.url.contains('?') => {}
-                None if of_many.iter().any(|supported| supported.url == learned.url) => {
+                Some((named_by, resource)) if is_supported() => {
+                    others.push(resource.candidate(home, named_by));
+                }
+                None if is_supported() && !learned.url.contains('?') => {
                     others.push(Candidate {
                         resource: PushCandidate {
                             url: [home, &learned.url].concat(),
@@ -229,9 +233,10 @@ impl PageResources {
                         named_by: NamedBy::Nothing,
                     });
                 }
-                None => {}
+                _ => {}
             }
         }
+        deep.truncate(MAX_DEEP);
         let is_sheet = |candidate: &Candidate| candidate.resource.kind == Some(Kind::Stylesheet);
         let after_sheets = of_page
             .iter()
@@ -239,7 +244,7 @@ impl PageResources {
             .count();
         of_page.splice(after_sheets..after_sheets, deep);
         of_page.extend(others);
-        of_page
+        Some(of_page)
     }
 
     /// Records that a client at `from` received the public page at `page`, and hints for the targets `hinted` before it.
@@ -352,7 +357,11 @@ impl ModuleContext {
                 .iter()
                 .any(|map| map.contains("\"integrity\"")),
             rules: rules.to_owned(),
-            bytes: modules.import_maps.iter().map(String::len).sum(),
+            bytes: 0,
+        })
+        .map(|context| Self {
+            bytes: context.import_map.memory_bytes() + context.base.as_str().len() + rules.len(),
+            ..context
         })
     }
 }
@@ -461,7 +470,8 @@ mod tests {
 
     /// URLs of what may go along, whether they are named, and whether they may be hinted at.
     fn candidates(resources: &PageResources) -> Vec<(String, bool, bool)> {
-        let candidates = resources.candidates(Instant::ZERO, HOME, PAGE, &[]);
+        let candidates = resources.candidates(Instant::ZERO, HOME, PAGE, &[], None);
+        let candidates = candidates.unwrap_or_default();
         let summary = |candidate: Candidate| {
             (
                 candidate.resource.url,

@@ -23,6 +23,7 @@ use crate::prefetch::accept_history::AcceptHistory;
 use crate::prefetch::document_references::path_at_origin;
 use crate::prefetch::history::PrefetchHistory;
 use crate::prefetch::limits::PrefetchLimits;
+use crate::prefetch::module_imports::ModuleReads;
 use crate::prefetch::page_resources::PageResources;
 use crate::prefetch::recent_lookups::PrefetchContext;
 use crate::prefetch::subresource_request::{LoadHints, kind_by_path, subresource_request};
@@ -45,6 +46,7 @@ pub(crate) struct Prefetcher {
     accept_history: AcceptHistory,
     history: Arc<PrefetchHistory>,
     limits: PrefetchLimits,
+    pub(super) module_reads: ModuleReads,
     pub(crate) resources: Arc<PageResources>,
 }
 
@@ -65,6 +67,7 @@ impl Prefetcher {
             accept_history: AcceptHistory::default(),
             history,
             limits: PrefetchLimits::new(config),
+            module_reads: ModuleReads::default(),
             resources: Arc::default(),
         }
     }

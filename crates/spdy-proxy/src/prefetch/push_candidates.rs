@@ -65,6 +65,28 @@ impl Prefetcher {
         (is_public_ok && is_preloadable).then_some(kind)
     }
 
+    /// Whether the resource at `uri` is in the cache as public, with this kind. A page that was requested as `page` will request it as `load`.
+    pub(crate) fn is_stored_public(
+        &self,
+        cache: &Cache,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+        load: LoadHints,
+        kind: PageKind,
+    ) -> bool {
+        let request = self.subresource_request(site, page, uri, load);
+        let object = request.and_then(|request| cache.lookup_fresh(&request));
+        object.is_some_and(|object| {
+            let stored = object.stored();
+            let stored_kind = kind_of(stored.served());
+            // Many servers state no type of fonts.
+            let is_kind =
+                stored_kind == kind || kind == PageKind::Font && stored_kind == PageKind::Other;
+            stored.status() == StatusCode::OK && is_public(stored) && is_kind
+        })
+    }
+
     /// The response that is pushed as `planned`.
     pub(crate) fn push_response(
         &self,

@@ -13,14 +13,14 @@ use url::Url;
 
 use crate::prefetch::document_references::{
     DocumentContents, DocumentReferences, ModuleContext, ReferenceTables, ReferencedResource,
-    document_key, target_at,
+    document_key, own_script_key, target_at,
 };
 
 /// The longest chain of sheets and modules below a page that is followed.
 const MAX_DEPTH: usize = 8;
 /// The most sheets and scripts of one page that are followed.
 const MAX_DOCUMENTS_PER_PAGE: usize = 128;
-/// The most references of one page that are visited.
+/// The most references of one page that are visited, with imports from other hosts.
 const MAX_VISITS: usize = 4096;
 
 /// A document to visit: what it references, its URL if it is a script, and its depth below the page.
@@ -70,36 +70,51 @@ impl ReferenceTables {
             let imports = modules.into_iter().flat_map(|modules| {
                 let base = document.script.as_ref().unwrap_or(&modules.base);
                 let specifiers = document.contents.imports.iter();
-                specifiers.filter_map(|specifier| modules.imported(home, specifier, base))
+                specifiers.map(|specifier| modules.imported(home, specifier, base))
             });
-            for resource in resources.chain(imports) {
-                if remaining == 0 || visit(document.depth, &resource).is_break() {
+            for resource in resources.map(Some).chain(imports) {
+                if remaining == 0 {
                     return;
                 }
                 remaining -= 1;
+                let Some(resource) = resource else {
+                    continue; // an import from elsewhere
+                };
+                if visit(document.depth, &resource).is_break() {
+                    return;
+                }
                 let is_script = resource.kind == Some(Kind::Script);
-                let key = match is_script {
-                    true => modules.map(|modules| document_key(&modules.rules, &resource.target)),
-                    false => resource.sheet,
+                let (table, keys) = match (is_script, modules) {
+                    (false, _) => (&self.sheets, resource.sheet.into_iter().collect()),
+                    (true, None) => continue,
+                    (true, Some(modules)) => {
+                        let target = &resource.target;
+                        let own = own_script_key(&modules.rules, home, target);
+                        (
+                            &self.scripts,
+                            vec![own, document_key(&modules.rules, target)],
+                        )
+                    }
                 };
                 let is_followed =
                     document.depth < MAX_DEPTH && entered.len() < MAX_DOCUMENTS_PER_PAGE;
-                let Some(key) = key.filter(|key| is_followed && !entered.contains(key)) else {
+                let found = keys.into_iter().find_map(|key| {
+                    let contents = table.variants(&key).first()?;
+                    Some((key, &contents.contents))
+                });
+                let Some((key, contents)) =
+                    found.filter(|(key, _)| is_followed && !entered.contains(key))
+                else {
                     continue;
-                };
-                let table = if is_script {
-                    &self.scripts
-                } else {
-                    &self.sheets
                 };
                 let script = is_script
                     .then(|| absolute(home, &resource.target))
                     .flatten();
-                queue.extend(table.variants(&key).iter().map(|references| Visit {
-                    contents: &references.contents,
-                    script: script.clone(),
+                queue.push_back(Visit {
+                    contents,
+                    script,
                     depth: document.depth + 1,
-                }));
+                });
                 entered.insert(key);
             }
         }

@@ -34,6 +34,9 @@ use crate::response::respond::{self, CACHE_NAME};
 use crate::rewrite::page_text;
 use crate::sites::page_policies::PagePolicy;
 
+/// A stored text is recompressed if it is fresh for at least this long, seconds: the work must be of use.
+const MIN_RECOMPRESSED_TTL_S: i64 = 600;
+
 /// The result of the check of a stored third-party response for `request`.
 pub(crate) enum StoredCheck {
     /// It may be served.
@@ -159,13 +162,26 @@ pub(crate) fn from_stored(
     let is_full = is_not_modified || head.status == stored.status();
     let is_coded_for_some = is_coded_for_some && is_full;
     let coding = request.accepted_codings.shortest();
-    let recodable = respond::recodable(stored.status(), stored.served()).filter(|_| {
-        !is_coded_for_some && is_full && !breach_guard::is_stored_per_client(request, stored)
-    });
+    let (encodings, runtime) = coder;
+    // A body that its origin has coded may be sent smaller.
+    let origin_coding = respond::recodable(stored.status(), stored.served());
+    let origin_coding = origin_coding.filter(|_| encodings.recompresses() && is_public(stored));
+    let is_lasting = stored.ttl(now) >= MIN_RECOMPRESSED_TTL_S;
+    let small = match (&payload, origin_coding) {
+        (_, Some(_)) if coding != Coding::Brotli || !is_full => None,
+        (Payload::Whole, Some(origin_coding)) if is_lasting => {
+            encodings.smallest(&request.key, body, origin_coding)
+        }
+        (Payload::Whole | Payload::None, Some(_)) => encodings.made_smallest(&request.key, body),
+        _ => None,
+    };
     let body = match payload {
         Payload::None => {
-            if recodable.is_some() && is_not_modified && coding == Coding::Brotli {
-                forward_headers::weaken_etag(&mut head.headers);
+            if let Some(small) = &small {
+                match is_not_modified {
+                    true => forward_headers::weaken_etag(&mut head.headers),
+                    false => respond::set_content_encoding(&mut head, coding, Some(small.len())),
+                }
             }
             if is_coded_for_some && coding != Coding::Identity {
                 match is_not_modified {
@@ -176,8 +192,7 @@ pub(crate) fn from_stored(
             Body::empty()
         }
         Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
-            let (encodings, runtime) = coder;
-            match encodings.of(&request.key, body, coding, runtime) {
+            match encodings.of(&request.key, body, coding, is_lasting, runtime) {
                 EncodedLookup::Ready(coded) => {
                     respond::set_content_encoding(&mut head, coding, Some(coded.len()));
                     stored_body::read_all(&coded)
@@ -189,16 +204,10 @@ pub(crate) fn from_stored(
                 EncodedLookup::Unavailable => stored_body::read_all(body),
             }
         }
-        Payload::Whole if recodable.is_some() && coding == Coding::Brotli => {
-            let (encodings, _) = coder;
-            let origin_coding = recodable.unwrap_or(Coding::Identity);
-            match encodings.smallest(&request.key, body, origin_coding) {
-                Some(small) => {
-                    respond::set_content_encoding(&mut head, coding, Some(small.len()));
-                    stored_body::read_all(&small)
-                }
-                None => stored_body::read_all(body),
-            }
+        Payload::Whole if small.is_some() => {
+            let small = small.unwrap_or_default();
+            respond::set_content_encoding(&mut head, coding, Some(small.len()));
+            stored_body::read_all(&small)
         }
         Payload::Whole => stored_body::read_all(body),
         Payload::Range(range) => stored_body::range(body, range),
@@ -209,7 +218,7 @@ pub(crate) fn from_stored(
             stored_body::read_parts(body, parts.chain([BodyPart::Text(end)]))
         }
     };
-    if is_coded_for_some || is_part_of_coded || recodable.is_some() {
+    if is_coded_for_some || is_part_of_coded || origin_coding.is_some() {
         forward_headers::add_vary(&mut head.headers, "accept-encoding");
     }
     status.append_to(&mut head.headers);

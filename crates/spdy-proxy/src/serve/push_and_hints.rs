@@ -19,6 +19,7 @@ use spdy_cache::lookup;
 use spdy_net::handler::{Pusher, RequestInfo};
 use spdy_net::interim::early_hints::EarlyHints;
 use spdy_net::protocol::Protocol;
+use spdy_page::replica::Kind;
 use spdy_rewrite::reference::integrity::strip_unrewritten_mark;
 use spdy_server::learned_resources::ResourceLoad;
 use spdy_server::push_plan::{
@@ -95,6 +96,8 @@ struct Delivery {
     hints: Vec<Hint>,
     /// Targets of the resources that only a sheet or a module of the page names. A browser would find them late.
     deep: BTreeSet<String>,
+    /// The page has a style sheet that no hint can express.
+    has_unhintable_sheet: bool,
     timing: Timing,
 }
 
@@ -193,15 +196,14 @@ impl PushAndHints {
             }
             return;
         };
-        let resources = &self.proxy.prefetcher.resources;
         if let Some(pending) = page.pending.take()
             && status == StatusCode::OK
-            && resources.is_text_of(&page.url, &public.variant, public.text.as_deref())
         {
-            self.deliver(&pending, &mut page, &public.variant, Timing::WithResponse);
+            self.deliver(&pending, &mut page, &public, Timing::WithResponse);
         }
         if page.is_new && status == StatusCode::OK {
             let now = self.proxy.clock.now();
+            let resources = &self.proxy.prefetcher.resources;
             resources.record_view(now, page.from, &page.url, &page.hinted);
         }
         for link in std::mem::take(&mut page.links) {
@@ -237,31 +239,37 @@ impl PushAndHints {
             head: head.clone(),
             origin: origin.to_owned(),
         };
-        match self.public_variant(site, head, &page.url) {
-            Some(variant) => {
-                self.deliver(&request, &mut page, &variant, Timing::BeforeResponse);
-                page.public = Some(variant);
+        match self.public_page(site, head) {
+            Some(public) => {
+                if self.deliver(&request, &mut page, &public, Timing::BeforeResponse) {
+                    page.public = Some(public.variant);
+                }
             }
             None => page.pending = Some(request),
         }
         page
     }
 
-    /// Pushes and hints what this variant of `page` needs, which a client requested as `request`.
+    /// Pushes and hints what the text `public` of `page` needs, which a client requested as `request`. Returns whether the references of this
+    /// text are recorded.
     fn deliver(
         &self,
         request: &PendingPage,
         page: &mut PageRequest,
-        variant: &[u8],
+        public: &PublicPage,
         timing: Timing,
-    ) {
+    ) -> bool {
         let PendingPage { site, head, origin } = request;
         let Ok(url) = page.url.parse::<Uri>() else {
-            return;
+            return false;
         };
         let now = self.proxy.clock.now();
         let resources = &self.proxy.prefetcher.resources;
-        let mut candidates = resources.candidates(now, origin, &page.url, variant);
+        let (variant, text) = (&public.variant, public.text.as_deref());
+        let candidates = resources.candidates(now, origin, &page.url, variant, text);
+        let Some(mut candidates) = candidates else {
+            return false;
+        };
         if timing == Timing::WithResponse {
             // Clients may have requested others after another text.
             candidates.retain(|candidate| candidate.named_by != NamedBy::Nothing);
@@ -273,6 +281,10 @@ impl PushAndHints {
                 deep.insert(target.to_owned());
             }
         }
+        let has_unhintable_sheet = candidates.iter().any(|candidate| {
+            let resource = &candidate.resource;
+            resource.is_unhintable && resource.kind == Some(Kind::Stylesheet)
+        });
         let push_candidates = candidates
             .into_iter()
             .filter_map(|candidate| self.preload_for(site, head, candidate));
@@ -304,6 +316,7 @@ impl PushAndHints {
         let delivery = Delivery {
             hints,
             deep,
+            has_unhintable_sheet,
             timing,
         };
         (page.hinted, page.links) = self.hint(head, delivery);
@@ -316,16 +329,11 @@ impl PushAndHints {
                 pushed,
                 hinted: page.hinted.clone(),
             });
+        true
     }
 
-    /// The variant of the page at `url` that this request selects, if it is stored, and known to be public before the origin has
-    /// responded.
-    fn public_variant(
-        &self,
-        site: &Arc<Site>,
-        head: &request::Parts,
-        url: &str,
-    ) -> Option<Vec<u8>> {
+    /// The page that this request selects, if it is stored, and known to be public before the origin has responded.
+    fn public_page(&self, site: &Arc<Site>, head: &request::Parts) -> Option<PublicPage> {
         let authority = request_authority(head)?;
         let mut copy = Request::new(()).into_parts().0;
         (copy.uri, copy.version) = (head.uri.clone(), head.version);
@@ -346,15 +354,14 @@ impl PushAndHints {
             self.proxy.clock.wall_now(),
         );
         let page = public_response::public_page(&result, &variants)?;
-        let variant = page.variant_of(&request.head.headers);
-        let text = page_text::id_of(page.note());
-        let resources = &self.proxy.prefetcher.resources;
-        let is_noted = resources.is_text_of(url, &variant, text);
-        is_noted.then_some(variant)
+        Some(PublicPage {
+            variant: page.variant_of(&request.head.headers),
+            text: page_text::id_of(page.note()).map(str::to_owned),
+        })
     }
 
-    /// The push candidate for `candidate`; `None` if it may not be pushed or hinted. A resource that no public text names must be in the
-    /// cache for all clients, and have the kind that clients state.
+    /// The push candidate for `candidate`; `None` if it may not be pushed or hinted. A resource that the page does not name must be in the
+    /// cache for all clients, and have the kind that clients or the naming text state.
     fn preload_for(
         &self,
         site: &Arc<Site>,
@@ -365,12 +372,16 @@ impl PushAndHints {
             resource: mut push_candidate,
             named_by,
         } = candidate;
-        if named_by != NamedBy::Nothing {
+        if named_by == NamedBy::Page {
             return Some(push_candidate);
         }
         let uri = push_candidate.url.parse().ok()?;
         let load = LoadHints::from_page(push_candidate.kind, push_candidate.by_cors);
         let (prefetcher, cache) = (&self.proxy.prefetcher, &self.proxy.cache);
+        if let (NamedBy::Subresource, Some(kind)) = (named_by, push_candidate.kind) {
+            let is_stored = prefetcher.is_stored_public(cache, site, head, &uri, load, kind);
+            return is_stored.then_some(push_candidate);
+        }
         let kind = prefetcher.public_resource_kind(cache, site, head, &uri, load)?;
         let is_consistent = push_candidate.kind.is_none_or(|stated| stated == kind);
         push_candidate.kind = Some(kind);
@@ -461,14 +472,19 @@ impl PushAndHints {
         rest
     }
 
-    /// Sends the hints of `delivery` in a 103 if that is of use and possible. Gives the targets that the client gets hints for, and the `Link`
-    /// values that go into the response.
+    /// Sends the hints of `delivery` in a 103 if that is possible and useful. Returns the targets that the client gets hints for, and the
+    /// `Link` values that go into the response.
     fn hint(&self, head: &request::Parts, delivery: Delivery) -> (Vec<String>, Vec<HeaderValue>) {
         let Delivery {
             mut hints,
             deep,
+            has_unhintable_sheet,
             timing,
         } = delivery;
+        if has_unhintable_sheet {
+            // A browser would request the fonts first, and draw the page later.
+            hints.retain(|hint| hint.kind != Kind::Font);
+        }
         let arrival: Option<&RequestInfo> = head.extensions.get();
         let is_spdy = arrival.is_some_and(|arrival| matches!(arrival.protocol, Protocol::Spdy(_)));
         let early = EarlyHints::of(&head.extensions);
@@ -478,8 +494,11 @@ impl PushAndHints {
             return (Vec::new(), Vec::new());
         }
         if !is_spdy && early.is_none() {
-            // The browser finds the others in the page as fast.
-            hints.retain(|hint| deep.contains(&hint.url));
+            // The browser finds the others in the page as fast. But it requests what is hinted before it has read the page, so the style
+            // sheets, which block rendering, must come first.
+            let has_deep = hints.iter().any(|hint| deep.contains(&hint.url));
+            let is_sheet = |hint: &Hint| hint.kind == Kind::Stylesheet;
+            hints.retain(|hint| has_deep && (is_sheet(hint) || deep.contains(&hint.url)));
         }
         let value_of = |hint: &Hint| match is_spdy {
             true => Some(link_value(hint)),

@@ -53,10 +53,11 @@ impl Page {
         limits: &LearningLimits,
         resource: &LearnedResource,
     ) -> Support {
-        let is_recent = |vote: &&Vote| now.saturating_since(vote.since) <= limits.max_age;
-        let votes = self.votes.iter().filter(is_recent);
+        let is_recent = |since| now.saturating_since(since) <= limits.max_age;
+        let votes = self.votes.iter();
+        let votes = votes.filter_map(|vote| vote.free(resource.bit));
         let mut support = Support::default();
-        for vote in votes.filter_map(|vote| vote.free(resource.bit)) {
+        for (_, vote) in votes.filter(|(since, _)| is_recent(*since)) {
             support.free += 1;
             if vote.all & resource.bit == 0 {
                 continue;

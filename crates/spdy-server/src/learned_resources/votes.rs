@@ -28,8 +28,10 @@ pub(super) struct Vote {
     pub(super) prompted: u64,
     /// What it requested in an earlier view without being prompted: its vote for the resources that it was prompted for now.
     earlier: Requested,
-    /// Resources about which `earlier` is known.
-    known_earlier: u64,
+    /// The resources that it was not prompted for in such a view.
+    free_earlier: u64,
+    /// The oldest of these views.
+    earlier_since: Instant,
 }
 
 /// Resources that a network requested after a page, one bit each.
@@ -44,11 +46,15 @@ pub(super) struct Requested {
 impl Vote {
     /// The vote of a view that begins now, after `before` of the same network.
     pub(super) fn new(network: Option<IpAddr>, since: Instant, before: Option<&Self>) -> Self {
-        let (mut earlier, mut known_earlier) = (Requested::default(), 0);
+        let (mut earlier, mut free_earlier, mut earlier_since) = (Requested::default(), 0, since);
         if let Some(before) = before {
             earlier = before.requested.except(before.prompted);
             earlier.add(&before.earlier.except(!before.prompted));
-            known_earlier = !before.prompted | before.known_earlier;
+            free_earlier = !before.prompted | before.free_earlier;
+            earlier_since = match before.prompted & before.free_earlier {
+                0 => before.since,
+                _ => before.earlier_since,
+            };
         }
         Self {
             network,
@@ -56,7 +62,8 @@ impl Vote {
             requested: Requested::default(),
             prompted: 0,
             earlier,
-            known_earlier,
+            free_earlier,
+            earlier_since,
         }
     }
 
@@ -65,11 +72,14 @@ impl Vote {
         self.requested.name(bit, loaded);
     }
 
-    /// The free requests of the network, as far as they are about `resource`; `None` if it was always prompted for it.
-    pub(super) fn free(&self, resource: u64) -> Option<&Requested> {
+    /// The free requests of the network that are about `resource`, and when they were made; `None` if it was always prompted for it.
+    pub(super) fn free(&self, resource: u64) -> Option<(Instant, &Requested)> {
         match self.prompted & resource == 0 {
-            true => Some(&self.requested),
-            false => (self.known_earlier & resource != 0).then_some(&self.earlier),
+            true => Some((self.since, &self.requested)),
+            false => {
+                let is_free = self.free_earlier & resource != 0;
+                is_free.then_some((self.earlier_since, &self.earlier))
+            }
         }
     }
 
@@ -78,7 +88,7 @@ impl Vote {
         self.requested = self.requested.except(resources);
         self.earlier = self.earlier.except(resources);
         self.prompted &= !resources;
-        self.known_earlier &= !resources;
+        self.free_earlier &= !resources;
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::{Response, StatusCode, header, response};
+use http::{Method, Request, Response, StatusCode, header, response};
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_net::protocol::Protocol;
@@ -33,17 +33,22 @@ fn gzipped() -> Bytes {
 fn stage() -> Stage {
     let mut between = Between::start("---[site.rewrite]\n");
     between.proxy.start_recompression().expect("a thread");
-    between.serve_origin(|request: http::Request<Body>| {
+    between.serve_origin(|request: Request<Body>| {
         let (kind, control) = match request.uri().path() {
-            "/fixed.js" => ("text/javascript", "max-age=600, no-transform"),
-            "/image.png" => ("image/png", "max-age=600"),
-            _ => ("text/javascript", "max-age=600"),
+            "/fixed.js" => ("text/javascript", "max-age=3600, no-transform"),
+            "/image.png" => ("image/png", "max-age=3600"),
+            "/soon.js" => ("text/javascript", "max-age=60"),
+            _ => ("text/javascript", "max-age=3600"),
+        };
+        let vary = match request.uri().path() {
+            "/for-cookie.js" => "accept-encoding, cookie",
+            _ => "accept-encoding",
         };
         let response = Response::builder()
             .header(header::CONTENT_TYPE, kind)
             .header(header::CACHE_CONTROL, control)
             .header(header::CONTENT_ENCODING, "gzip")
-            .header(header::VARY, "accept-encoding")
+            .header(header::VARY, vary)
             .header(header::ETAG, "\"1\"")
             .body(Body::full(gzipped()));
         std::future::ready(response.expect("a response"))
@@ -59,9 +64,13 @@ async fn get(
     target: &str,
     fields: &[(&'static str, &'static str)],
 ) -> (response::Parts, Bytes) {
+    send(stage, request(target, fields)).await
+}
+
+async fn send(stage: &Stage, request: Request<Body>) -> (response::Parts, Bytes) {
     let from = networks(1).next().expect("a network");
     let client = stage.connect(from, Protocol::Http1, false).await;
-    let sending = client.send(request(target, fields), Priority::HIGHEST);
+    let sending = client.send(request, Priority::HIGHEST);
     let (response, _) = stage.between.wait(sending).await;
     let (head, body) = response.expect("a response").into_parts();
     let body = body.collect_up_to(1 << 20).await.expect("the body");
@@ -106,6 +115,20 @@ async fn script_that_is_requested_again_is_sent_smaller() {
     brotli::BrotliDecompress(&mut &body[..], &mut text).expect("valid Brotli");
     assert_eq!(text, script());
 
+    // A HEAD has the same head.
+    let mut asked = request("/a.js", &[BROTLI]);
+    *asked.method_mut() = Method::HEAD;
+    let (of_head, empty) = send(&stage, asked).await;
+    for name in [
+        header::CONTENT_ENCODING,
+        header::CONTENT_LENGTH,
+        header::ETAG,
+        header::VARY,
+    ] {
+        assert_eq!(field(&of_head, name.clone()), field(&head, name));
+    }
+    assert_eq!(empty.len(), 0);
+
     // Its validator is valid, and a range is one of the origin's bytes.
     let known = [BROTLI, ("if-none-match", "W/\"1\"")];
     let (head, body) = get(&stage, "/a.js", &known).await;
@@ -114,6 +137,7 @@ async fn script_that_is_requested_again_is_sent_smaller() {
     let (head, body) = get(&stage, "/a.js", &[BROTLI, ("range", "bytes=0-9")]).await;
     assert_eq!(head.status, StatusCode::PARTIAL_CONTENT);
     assert_eq!(field(&head, header::CONTENT_ENCODING), "gzip");
+    assert_eq!(field(&head, header::VARY), "accept-encoding");
     assert_eq!(body, gzipped()[..10]);
     // A client without Brotli gets what the origin has sent.
     let (head, body) = get(&stage, "/a.js", &[("accept-encoding", "gzip")]).await;
@@ -122,10 +146,10 @@ async fn script_that_is_requested_again_is_sent_smaller() {
 }
 
 #[tokio::test]
-async fn images_and_what_must_not_be_transformed_stay_as_they_are() {
+async fn only_lasting_public_texts_are_recompressed() {
     let stage = stage();
     for _ in 0..3 {
-        for target in ["/fixed.js", "/image.png"] {
+        for target in ["/fixed.js", "/image.png", "/soon.js", "/for-cookie.js"] {
             let (head, body) = get(&stage, target, &[BROTLI]).await;
             assert_eq!(field(&head, header::CONTENT_ENCODING), "gzip", "{target}");
             assert_eq!(body, gzipped());

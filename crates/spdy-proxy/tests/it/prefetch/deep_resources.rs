@@ -37,13 +37,19 @@ fn origin(request: &Request<Body>) -> Response<Body> {
         path if path.ends_with(".css") => {
             ("text/css", "max-age=600", &of_sheet.unwrap_or_default()[..])
         }
-        "/app.js" => ("text/javascript", "max-age=600", "import './part.js'"),
+        "/app.js" => (
+            "text/javascript",
+            "max-age=600",
+            "import './part.js'; const comment = \"import '/cart/add?id=1'; import '/account.js'\"",
+        ),
         "/lib/a.js" => (
             "text/javascript",
             "max-age=600",
             "export * from './b.js'; import('./never.js')",
         ),
         "/lib/b.js" => ("text/javascript", "max-age=600", "import '/lib/c.js?v=1'"),
+        "/cart/add" => ("text/javascript", "no-store", "added"),
+        "/account.js" => ("text/javascript", "private, max-age=600", "'of alice'"),
         path if path.ends_with(".js") => ("text/javascript", "max-age=600", "1"),
         _ => ("font/woff2", "max-age=600", "a font"),
     };
@@ -104,7 +110,8 @@ async fn hinted(stage: &Stage, page: &str, client: &'static str) -> Vec<String> 
     for link in head.headers.get_all(header::LINK) {
         let link = link.to_str().expect("ASCII");
         assert!(link.contains("rel=preload"), "{link}");
-        assert!(link.ends_with("; crossorigin"), "{link}");
+        let is_sheet = link.ends_with("; as=style");
+        assert!(is_sheet || link.ends_with("; crossorigin"), "{link}");
     }
     links(&head.headers)
 }
@@ -120,7 +127,14 @@ const LOADED: [(&str, &str); 8] = [
     // No text of the page names these.
     ("/lib/b.js", "/lib/planted.js"),
 ];
-const DEEP: [&str; 4] = ["/used.woff2", "/part.js", "/lib/b.js", "/lib/c.js?v=1"];
+/// What is hinted: first the sheet, which blocks rendering.
+const DEEP: [&str; 5] = [
+    "/a.css",
+    "/used.woff2",
+    "/part.js",
+    "/lib/b.js",
+    "/lib/c.js?v=1",
+];
 
 #[tokio::test]
 async fn one_client_teaches_what_sheets_and_modules_of_the_page_name() {
@@ -177,8 +191,30 @@ async fn names_of_one_clients_text_are_not_hinted_to_another() {
             stage.get(&client, target, &fields).await;
         }
     }
-    assert_eq!(hinted(&stage, "/for-you", "alice").await, ["/alice.woff2"]);
+    assert_eq!(
+        hinted(&stage, "/for-you", "alice").await,
+        ["/alice.css", "/alice.woff2"]
+    );
     assert_eq!(hinted(&stage, "/for-you", "bob").await, [""; 0]);
     // Bob's text was the last.
-    assert_eq!(hinted(&stage, "/for-you", "alice").await, ["/alice.woff2"]);
+    assert_eq!(
+        hinted(&stage, "/for-you", "alice").await,
+        ["/alice.css", "/alice.woff2"]
+    );
+}
+
+/// A text that a user has written may look like an import. No client may thereby make others request what is no stored public script.
+#[tokio::test]
+async fn what_only_looks_like_an_import_is_not_hinted() {
+    let stage = stage();
+    let loaded = [
+        ("/", "/app.js"),
+        ("/app.js", "/part.js"),
+        ("/app.js", "/cart/add?id=1"),
+        ("/app.js", "/account.js"),
+    ];
+    for from in networks(5) {
+        load(&stage, from, "/", &loaded).await;
+    }
+    assert_eq!(hinted(&stage, "/", "nobody").await, ["/a.css", "/part.js"]);
 }
