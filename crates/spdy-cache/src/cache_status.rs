@@ -127,7 +127,7 @@ impl CacheStatus {
         let mut text = String::with_capacity(USUAL_BYTES);
         self.write(&mut text)
             .expect("writing to a String never fails");
-        HeaderValue::from_str(&text).expect("tokens and strings are ASCII")
+        HeaderValue::try_from(text).expect("tokens and strings are ASCII")
     }
 
     /// Appends this member after those of caches nearer to the origin (RFC 9211 §2).

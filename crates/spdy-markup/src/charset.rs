@@ -140,11 +140,11 @@ impl Charset {
     }
 
     /// The reverse of [`decode_attribute`](Self::decode_attribute).
-    pub fn encode_attribute(self, meant: &str) -> String {
-        if meant.is_ascii() {
-            meant.to_owned()
-        } else {
-            latin1_text(meant.as_bytes()).into_owned()
+    pub fn encode_attribute<'m>(self, meant: impl Into<Cow<'m, str>>) -> Cow<'m, str> {
+        let meant = meant.into();
+        match meant.is_ascii() {
+            true => meant,
+            false => latin1_text(meant.as_bytes()).into_owned().into(),
         }
     }
 }

@@ -6,36 +6,38 @@ use std::ops::Range;
 ///
 /// A URL runs to white space, and may hold commas; if it ends in commas they part it from the next, else its
 /// descriptors run to the next comma outside of parentheses.
-pub fn urls(value: &str) -> Vec<Range<usize>> {
-    let bytes = value.as_bytes();
-    let mut found = Vec::new();
+pub fn urls(value: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
-    loop {
-        while at < bytes.len() && (is_space(bytes[at]) || bytes[at] == b',') {
-            at += 1;
+    std::iter::from_fn(move || {
+        let is_gap = |byte: &u8| is_space(*byte) || *byte == b',';
+        let start = at
+            + value.as_bytes()[at..]
+                .iter()
+                .position(|byte| !is_gap(byte))?;
+        let rest = &value.as_bytes()[start..];
+        let len = rest.iter().position(|byte| is_space(*byte));
+        let len = len.unwrap_or(rest.len());
+        let url = value[start..start + len].trim_end_matches(',');
+        at = start + len;
+        if url.len() == len {
+            at += descriptors(&rest[len..]);
         }
-        if at == bytes.len() {
-            return found;
+        Some(start..start + url.len())
+    })
+}
+
+/// The length of the descriptors at the start of `rest`.
+fn descriptors(rest: &[u8]) -> usize {
+    let mut in_parentheses = false;
+    let end = rest.iter().position(|byte| {
+        match byte {
+            b'(' => in_parentheses = true,
+            b')' => in_parentheses = false,
+            _ => {}
         }
-        let start = at;
-        while at < bytes.len() && !is_space(bytes[at]) {
-            at += 1;
-        }
-        let url = value[start..at].trim_end_matches(',');
-        found.push(start..start + url.len());
-        if start + url.len() < at {
-            continue;
-        }
-        let mut in_parentheses = false;
-        while at < bytes.len() && (in_parentheses || bytes[at] != b',') {
-            match bytes[at] {
-                b'(' => in_parentheses = true,
-                b')' => in_parentheses = false,
-                _ => {}
-            }
-            at += 1;
-        }
-    }
+        *byte == b',' && !in_parentheses
+    });
+    end.unwrap_or(rest.len())
 }
 
 /// `value` with each URL replaced for which `replacement` returns one; `None` if no URL is replaced.
@@ -48,6 +50,7 @@ pub fn replace_urls(
     for range in urls(value) {
         // A URL that ends in a comma would take the next candidate with it.
         if let Some(url) = replacement(&value[range.clone()]).filter(|url| !url.ends_with(',')) {
+            out.reserve(url.len() + value.len() - copied);
             out.push_str(&value[copied..range.start]);
             out.push_str(&url);
             copied = range.end;
@@ -69,7 +72,7 @@ mod tests {
     use super::*;
 
     fn found(value: &str) -> Vec<&str> {
-        urls(value).into_iter().map(|range| &value[range]).collect()
+        urls(value).map(|range| &value[range]).collect()
     }
 
     #[test]

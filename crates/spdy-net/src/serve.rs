@@ -7,6 +7,7 @@
 //! ```
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ use crate::{http1, http2, negotiate, spdy_session};
 
 pub use spdy_h3::serve::serve_quic;
 pub use spdy_net_core::options::ServerOptions;
+
+type ServedConnection<'a> = Pin<Box<dyn Future<Output = Result<(), ConnectionError>> + Send + 'a>>;
 
 /// Serves `io` until it ends. `stop` lets open exchanges end and accepts no new ones.
 ///
@@ -73,15 +76,27 @@ pub async fn serve_connection(
         ProgressTimeout::for_writes(runtime.clone(), options),
     ));
     let terms = ServeContext::new(secure, handler, options, runtime, stop);
+    // SPDY/3 and 3.1 have the same number on the wire; if both are enabled here, the client's version is detected later.
+    let may_be_31 = guessed && protocols.contains(&Protocol::Spdy(Version::V31));
+    serve_protocol(io, protocol, may_be_31, terms).await
+}
+
+/// Serves `io` with `protocol`.
+///
+/// The code of a future, with that of hyper and h2 in it, is made in the crate that boxes it. So it is boxed here, not in a caller that is
+/// built for size.
+#[inline(never)]
+fn serve_protocol(
+    io: BoxIo,
+    protocol: Protocol,
+    may_be_31: bool,
+    terms: ServeContext<'_>,
+) -> ServedConnection<'_> {
     match protocol {
-        Protocol::Http1 => http1::serve(io, terms).await,
-        Protocol::Http2 => http2::server::serve(io, terms).await,
+        Protocol::Http1 => Box::pin(http1::serve(io, terms)),
+        Protocol::Http2 => Box::pin(http2::server::serve(io, terms)),
         Protocol::Http3 => panic!("neither ALPN nor the first bytes on TCP can select HTTP/3"),
-        Protocol::Spdy(version) => {
-            // SPDY/3 and 3.1 have the same number on the wire; if both are enabled here, the client's version is detected later.
-            let may_be_31 = guessed && protocols.contains(&Protocol::Spdy(Version::V31));
-            spdy_session::serve(io, version, may_be_31, terms).await
-        }
+        Protocol::Spdy(version) => Box::pin(spdy_session::serve(io, version, may_be_31, terms)),
     }
 }
 

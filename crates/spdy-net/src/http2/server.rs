@@ -14,6 +14,7 @@ use http::{Method, Request, Response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
+use spdy_net_core::connection_slot::SlotExchange;
 use spdy_net_core::error::ConnectionError;
 use spdy_net_core::handler::{Handler, RequestInfo};
 use spdy_net_core::head::connection_headers::drop_connection_headers;
@@ -27,7 +28,7 @@ use spdy_net_core::priority::HttpPriority;
 use spdy_net_core::protocol::Protocol;
 use spdy_net_core::refusal::{Flaw, Refusal};
 use spdy_net_core::serve_context::ServeContext;
-use spdy_net_core::timing::idle::IdleTracker;
+use spdy_net_core::timing::idle::{IdleGuard, IdleTracker};
 use spdy_net_core::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
 use spdy_net_core::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window};
 
@@ -140,12 +141,11 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                         head_check: settled,
                         secure,
                         windows,
+                        busy,
                     };
+                    // One future, because one around another would have its size twice.
                     let answer = answer(request, arrived, respond, handler, turns, stall, frame);
-                    begun.push(Box::pin(async move {
-                        answer.await;
-                        drop(busy);
-                    }));
+                    begun.push(Box::pin(answer));
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => {
@@ -190,6 +190,8 @@ struct RequestContext {
     secure: bool,
     /// The windows of its connection.
     windows: UploadWindows,
+    /// The connection is busy until these are dropped.
+    busy: (IdleGuard, SlotExchange),
 }
 
 /// Handles one exchange, from the request's head to the response's last byte.
@@ -202,6 +204,7 @@ async fn answer(
     stall: StreamProgressTimeout,
     data_frame_bytes: usize,
 ) {
+    let _busy = arrived.busy;
     let (mut head, stream) = request.into_parts();
     let precedence = HttpPriority::of(&head.headers);
     let priority = Priority::new(precedence.urgency);

@@ -50,10 +50,8 @@ impl IncomingRequest {
     }
 
     /// Sets the span context of the request.
-    #[must_use]
-    pub fn with_span(mut self, context: Option<SpanContext>) -> Self {
+    pub fn set_span(&mut self, context: Option<SpanContext>) {
         self.0.span_context = context;
-        self
     }
 
     /// The limits of WebSockets, if the request is for one and the site allows them.

@@ -126,7 +126,7 @@ impl ConnectionHandler {
                     .headers_mut()
                     .insert(header::STRICT_TRANSPORT_SECURITY, hsts);
             }
-            let (counters, outcome) = (site.counters.clone(), Outcome(outcome));
+            let (counters, outcome) = (&site.counters, Outcome(outcome));
             counters.record_response(response.status(), outcome, took());
             // The body of a response to HEAD is never read.
             if !pending.is_head {
@@ -226,6 +226,7 @@ impl ConnectionHandler {
 
 impl Handler for ConnectionHandler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
+        let at = self.proxy.clock.now();
         let (mut head, body) = request.into_parts();
         let from = self.proxy.origins.resolve_client(self.from, &mut head);
         let times_for = self.timing.take(&mut head.headers);
@@ -238,7 +239,7 @@ impl Handler for ConnectionHandler {
             site: None,
             is_head: head.method == Method::HEAD,
             is_secure: arrival.is_some_and(|arrival| arrival.secure),
-            at: self.proxy.clock.now(),
+            at,
             times_for: times_for.then(|| self.url(&head)),
             about: self
                 .log
@@ -247,8 +248,8 @@ impl Handler for ConnectionHandler {
             tracked: self.pages.start_page(&head, &body, from),
             span,
         };
-        let request = Request::from_parts(head, body);
-        let (site, response) = self.proxy.handle_traced_request(request, from, context);
+        let proxy = &self.proxy;
+        let (site, response) = proxy.handle_traced_request(head, body, from, context, at);
         pending.site = site;
         match response {
             Either::Left(ready) => {

@@ -26,6 +26,7 @@ use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
+use spdy_clock::Instant;
 
 use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::incomplete_request;
@@ -59,17 +60,20 @@ impl Proxy {
         request: Request<Body>,
         from: Option<IpAddr>,
     ) -> ResponseOrFuture {
-        self.handle_traced_request(request, from, None).1
+        let now = self.clock.now();
+        let (head, body) = request.into_parts();
+        self.handle_traced_request(head, body, from, None, now).1
     }
 
-    /// The same for a request that has a place in a trace, with its site; `None` if its host is unknown.
+    /// The same for a request at `now` that has a place in a trace, with its site; `None` if its host is unknown.
     pub(crate) fn handle_traced_request(
         self: &Arc<Self>,
-        request: Request<Body>,
+        head: request::Parts,
+        body: Body,
         from: Option<IpAddr>,
         within: Option<SpanContext>,
+        now: Instant,
     ) -> (Option<Arc<Site>>, ResponseOrFuture) {
-        let (head, body) = request.into_parts();
         let Some((authority, site)) = request_authority(&head)
             .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
         else {
@@ -77,32 +81,31 @@ impl Proxy {
             let response = respond::with_outcome(response, Outcome::MISDIRECTED);
             return (None, at_once(response));
         };
-        if let Err(rejection) = access::check(&site, authority, &head, from, self.clock.now()) {
+        if let Err(rejection) = access::check(&site, authority, &head, from, now) {
             let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
             let response = at_once(self.reject(&rejection, uri));
             return (Some(site), response);
         }
         let authority = authority.to_owned();
-        let response = self.handle_site_request(site.clone(), authority, from, within, head, body);
+        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
+        let response = match IncomingRequest::classify(site.clone(), authority, from, head) {
+            Ok(mut incoming) => {
+                incoming.set_span(within);
+                self.handle_site_request(incoming, body, uri, now)
+            }
+            Err(rejection) => at_once(self.reject(&rejection, uri.as_ref())),
+        };
         (Some(site), response)
     }
 
-    /// The response to a request for `site`.
+    /// The response to a request for a site. `uri` is for the log, if it is enabled.
     fn handle_site_request(
         self: &Arc<Self>,
-        site: Arc<Site>,
-        authority: String,
-        from: Option<IpAddr>,
-        within: Option<SpanContext>,
-        head: request::Parts,
+        incoming: IncomingRequest,
         body: Body,
+        uri: Option<Uri>,
+        now: Instant,
     ) -> ResponseOrFuture {
-        // For the log, if it is enabled.
-        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
-        let incoming = match IncomingRequest::classify(site, authority, from, head) {
-            Ok(incoming) => incoming.with_span(within),
-            Err(rejection) => return at_once(self.reject(&rejection, uri.as_ref())),
-        };
         let head = &incoming.request().head;
         if forward_headers::max_forwards(&head.method, &head.headers) == Some(0) {
             return at_once(respond::with_outcome(
@@ -122,7 +125,7 @@ impl Proxy {
             }));
         }
         if http_body::Body::is_end_stream(&body)
-            && let Some(response) = self.fresh_hit(&incoming)
+            && let Some(response) = self.fresh_hit(&incoming, now)
         {
             return at_once(response);
         }
@@ -145,7 +148,7 @@ impl Proxy {
     }
 
     /// The stored response for `incoming` that needs no request to the origin, if the client's own headers are enough to select it.
-    fn fresh_hit(&self, incoming: &IncomingRequest) -> Option<Response<Body>> {
+    fn fresh_hit(&self, incoming: &IncomingRequest, at: Instant) -> Option<Response<Body>> {
         let request = incoming.request();
         if request.is_unstored() {
             return None;
@@ -157,7 +160,7 @@ impl Proxy {
             .all(|variant| incoming.can_select_variant(variant.stored()))
             .then(|| self.cache.select_fresh(&variants, request, now))??;
         let policy = self.cache.policy(request.origin_kind());
-        let (stored, at) = (object.stored(), self.clock.now());
+        let stored = object.stored();
         if self.pages.needs_refetch(request, stored, policy, at) {
             return None;
         }

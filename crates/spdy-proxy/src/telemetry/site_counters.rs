@@ -110,19 +110,20 @@ impl SiteCounters {
     }
 
     /// `body` of a response with `outcome`, whose bytes are counted as the client's connection takes them. A body in memory is counted at once.
-    pub(crate) fn count_body(self: Arc<Self>, outcome: Outcome, body: Body) -> Body {
+    pub(crate) fn count_body(self: &Arc<Self>, outcome: Outcome, body: Body) -> Body {
         let is_saved = BodySource::of(outcome) == BodySource::Cache;
         if let Some(in_memory) = body.try_clone() {
             let len = http_body::Body::size_hint(&in_memory).exact();
             self.add_bytes(len.unwrap_or(0), is_saved);
             return body;
         }
+        let counters = self.clone();
         wrap_poll(body, move |body, cx| {
             let frame = http_body::Body::poll_frame(body, cx);
             if let std::task::Poll::Ready(Some(Ok(frame))) = &frame
                 && let Some(data) = frame.data_ref()
             {
-                self.add_bytes(data.len() as u64, is_saved);
+                counters.add_bytes(data.len() as u64, is_saved);
             }
             frame
         })
@@ -216,13 +217,11 @@ mod tests {
             let counts = counters.load();
             (counts.response_bytes, counts.saved_bytes)
         };
-        let _unread = counters
-            .clone()
-            .count_body(Outcome::MISS, Body::from("in memory"));
+        let _unread = counters.count_body(Outcome::MISS, Body::from("in memory"));
         assert_eq!(bytes(&counters), (9, 0));
         let pieces = ["ab", "cde"].map(|piece| Ok::<_, std::io::Error>(Bytes::from(piece)));
         let pieces = Body::from_stream(stream::iter(pieces));
-        let mut body = counters.clone().count_body(Outcome::STALE, pieces);
+        let mut body = counters.count_body(Outcome::STALE, pieces);
         assert_eq!(bytes(&counters), (9, 0));
         let piece = body.receive().now_or_never().flatten();
         assert!(matches!(piece, Some(Ok(piece)) if piece == "ab"));

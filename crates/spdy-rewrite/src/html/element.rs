@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use lol_html::html_content::ContentType;
 use lol_html::send::Element;
 use url::Url;
 
@@ -11,6 +10,7 @@ use crate::csp::inline::Inline;
 use crate::html::import_map_element::insert_import_map;
 use crate::html::link_use::{self, LinkUse};
 use crate::html::page_state::{EmbeddedText, PageState};
+use crate::html::tag::Tag;
 use crate::kind::{Kind, is_javascript};
 use crate::reference::ReferenceContext;
 use crate::reference::integrity;
@@ -19,146 +19,103 @@ use crate::referrer::ReferrerScope;
 use crate::rules::OPT_OUT;
 use crate::rules::verdict::SkipReason;
 
-const HTML: &str = "http://www.w3.org/1999/xhtml";
-
 /// Rewrites the attributes of `element`, and determines the kind of its text.
 pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
-    let tag = element.tag_name();
-    let has = AttributeFlags::of(element);
-    let is_of_media = matches!(tag.as_str(), "source" | "track");
-    let with_cookies =
-        has.crossorigin && sends_cookies(element) || page.media_with_cookies && is_of_media;
-    let reason = if has.malformed {
+    let tag = &mut Tag::new(element);
+    let name = tag.name();
+    let is_of_media = matches!(name.as_str(), "source" | "track");
+    let with_cookies = sends_cookies(tag) || page.media_with_cookies && is_of_media;
+    let reason = if tag.is_malformed() {
         Some(SkipReason::MalformedTag)
-    } else if has.opt_out {
+    } else if tag.has(OPT_OUT) {
         Some(SkipReason::OptOut)
     } else if with_cookies {
         Some(SkipReason::Credentials)
     } else {
         None
     };
-    page.by_cors = has.crossorigin;
-    page.cannot_preload = with_cookies || has.integrity && is_pinned(element);
-    page.element_referrer = if has.referrerpolicy {
-        let word = element.get_attribute("referrerpolicy");
-        word.and_then(|word| ReferrerScope::from_token(&word))
-    } else {
-        None
-    };
-    match tag.as_str() {
-        "template" if element.namespace_uri() == HTML => page.templates += 1,
-        "base" if element.namespace_uri() == HTML && page.templates == 0 => {
-            if let Some(href) = element.get_attribute("href") {
+    page.by_cors = tag.has("crossorigin");
+    page.cannot_preload = with_cookies || is_pinned(tag);
+    let referrer_policy = tag.get("referrerpolicy");
+    page.element_referrer = referrer_policy.and_then(|word| ReferrerScope::from_token(&word));
+    match name.as_str() {
+        "template" if tag.is_html() => page.templates += 1,
+        "base" if tag.is_html() && page.templates == 0 => {
+            if let Some(href) = tag.get("href") {
                 match page.decode_attribute(&href).map(Cow::into_owned) {
                     Some(href) => page.set_base(&href),
                     None => page.set_unreadable_base(),
                 }
             }
         }
-        "meta" if page.templates == 0 => meta(page, element, reason.as_ref()),
+        "meta" if page.templates == 0 => meta(page, tag, reason.as_ref()),
         // In SVG it is neither a link nor a void element: removing it would remove everything after it.
-        "link" if element.namespace_uri() == HTML => link(page, element, reason.as_ref()),
-        "script" => script(page, element, reason.as_ref()),
-        "style" => style(page, element, reason.as_ref()),
+        "link" if tag.is_html() => link(page, tag, reason.as_ref()),
+        "script" => script(page, tag, reason.as_ref()),
+        "style" => style(page, tag, reason.as_ref()),
         "img" => {
-            url(page, element, "src", Kind::Image, reason.as_ref());
-            rewrite_srcset(page, element, "srcset", reason.as_ref());
+            url(page, tag, "src", Kind::Image, reason.as_ref());
+            rewrite_srcset(page, tag, "srcset", reason.as_ref());
         }
         "picture" => {
             page.media_with_cookies = false;
             page.source_kind = Kind::Image;
         }
         "source" => {
-            url(page, element, "src", Kind::Media, reason.as_ref());
-            rewrite_srcset(page, element, "srcset", reason.as_ref());
+            url(page, tag, "src", Kind::Media, reason.as_ref());
+            rewrite_srcset(page, tag, "srcset", reason.as_ref());
         }
         "video" | "audio" => {
             page.media_with_cookies = reason == Some(SkipReason::Credentials);
             page.source_kind = Kind::Media;
-            url(page, element, "src", Kind::Media, reason.as_ref());
+            url(page, tag, "src", Kind::Media, reason.as_ref());
             // A poster is an image without CORS, whatever the element states.
             page.by_cors = false;
             page.cannot_preload = false;
             let reason = reason
                 .as_ref()
                 .filter(|reason| **reason != SkipReason::Credentials);
-            url(page, element, "poster", Kind::Image, reason);
+            url(page, tag, "poster", Kind::Image, reason);
         }
-        "track" => url(page, element, "src", Kind::Media, reason.as_ref()),
+        "track" => url(page, tag, "src", Kind::Media, reason.as_ref()),
         "input" => {
-            let is_image = element
-                .get_attribute("type")
+            let is_image = tag
+                .get("type")
                 .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("image"));
             if is_image {
-                url(page, element, "src", Kind::Image, reason.as_ref());
+                url(page, tag, "src", Kind::Image, reason.as_ref());
             }
         }
         // `image` outside of SVG is a synonym of `img` in browsers.
         "image" | "feimage" => {
             for name in ["href", "xlink:href", "src"] {
-                url(page, element, name, Kind::Image, reason.as_ref());
+                url(page, tag, name, Kind::Image, reason.as_ref());
             }
-            rewrite_srcset(page, element, "srcset", reason.as_ref());
+            rewrite_srcset(page, tag, "srcset", reason.as_ref());
         }
-        "iframe" | "frame" | "embed" => document(page, element, "src", reason.as_ref()),
-        "object" => document(page, element, "data", reason.as_ref()),
-        "portal" => left(page, element, "src", &SkipReason::Document),
+        "iframe" | "frame" | "embed" => document(page, tag, "src", reason.as_ref()),
+        "object" => document(page, tag, "data", reason.as_ref()),
+        "portal" => left(page, tag, "src", &SkipReason::Document),
         "use" => {
-            left(page, element, "href", &SkipReason::Fragment);
-            left(page, element, "xlink:href", &SkipReason::Fragment);
+            left(page, tag, "href", &SkipReason::Fragment);
+            left(page, tag, "xlink:href", &SkipReason::Fragment);
         }
         _ => {}
     }
-    if has.background {
-        url(page, element, "background", Kind::Image, reason.as_ref());
-    }
-    rewrite_lazy_attributes(page, element, &tag, reason.as_ref());
-    if has.style
-        && let Some(source) = element.get_attribute("style")
+    url(page, tag, "background", Kind::Image, reason.as_ref());
+    rewrite_lazy_attributes(page, tag, &name, reason.as_ref());
+    if let Some(source) = tag.get("style")
         && !is_skipped(reason.as_ref())
     {
-        style_attribute(page, element, &source);
+        style_attribute(page, tag, &source);
     }
 }
 
-fn style_attribute(page: &mut PageState, element: &mut Element<'_, '_>, source: &str) {
+fn style_attribute(page: &mut PageState, tag: &mut Tag<'_, '_, '_>, source: &str) {
     if !page.policies.allow_rewriting(Inline::StyleAttribute) {
         page.report_fixed_style(source);
     } else if let Some(written) = page.rewrite_style(source) {
-        write(element, "style", &written);
-    }
-}
-
-/// The presence of attributes that any element may have: looking up each one searches all of them.
-#[derive(Default)]
-struct AttributeFlags {
-    /// True if an attribute would break the tag when it is rewritten: `=` after a space is parsed as the value of the attribute
-    /// before, after a slash as the start of a name.
-    /// slash as the beginning of a name.
-    malformed: bool,
-    opt_out: bool,
-    crossorigin: bool,
-    integrity: bool,
-    referrerpolicy: bool,
-    background: bool,
-    style: bool,
-}
-
-impl AttributeFlags {
-    fn of(element: &Element<'_, '_>) -> Self {
-        let mut has = Self::default();
-        for attribute in element.attributes() {
-            match attribute.name().as_str() {
-                OPT_OUT => has.opt_out = true,
-                "crossorigin" => has.crossorigin = true,
-                "integrity" => has.integrity = true,
-                "referrerpolicy" => has.referrerpolicy = true,
-                "background" => has.background = true,
-                "style" => has.style = true,
-                name => has.malformed |= name.starts_with('='),
-            }
-        }
-        has
+        tag.set("style", &written);
     }
 }
 
@@ -167,79 +124,72 @@ fn is_skipped(reason: Option<&SkipReason>) -> bool {
     matches!(reason, Some(SkipReason::OptOut | SkipReason::MalformedTag))
 }
 
-fn sends_cookies(element: &Element<'_, '_>) -> bool {
-    element
-        .get_attribute("crossorigin")
+fn sends_cookies(tag: &Tag<'_, '_, '_>) -> bool {
+    tag.get("crossorigin")
         .is_some_and(|mode| mode.trim().eq_ignore_ascii_case("use-credentials"))
 }
 
-fn is_pinned(element: &Element<'_, '_>) -> bool {
-    let metadata = element.get_attribute("integrity");
+fn is_pinned(tag: &Tag<'_, '_, '_>) -> bool {
+    let metadata = tag.get("integrity");
     metadata.is_some_and(|metadata| integrity::has_integrity(&metadata))
-}
-
-fn write(element: &mut Element<'_, '_>, name: &str, value: &str) {
-    element
-        .set_attribute(name, value)
-        .expect("the attribute exists");
 }
 
 fn url(
     page: &mut PageState,
-    element: &mut Element<'_, '_>,
+    tag: &mut Tag<'_, '_, '_>,
     name: &str,
     kind: Kind,
     reason: Option<&SkipReason>,
 ) {
-    if let Some(source) = element.get_attribute(name)
+    if let Some(source) = tag.get(name)
         && let Some(written) =
             page.rewrite_reference(&source, kind, CspCredentials::default(), reason.cloned())
     {
-        write(element, name, &written);
+        tag.set(name, &written);
     }
 }
 
 fn rewrite_srcset(
     page: &mut PageState,
-    element: &mut Element<'_, '_>,
+    tag: &mut Tag<'_, '_, '_>,
     name: &str,
     reason: Option<&SkipReason>,
 ) {
-    if let Some(source) = element.get_attribute(name)
+    if let Some(source) = tag.get(name)
         && let Some(written) = page.rewrite_srcset(&source, reason)
     {
-        write(element, name, &written);
+        tag.set(name, &written);
     }
 }
 
 /// A frame or a plug-in: rewritten if its host has an alias.
 fn document(
     page: &mut PageState,
-    element: &mut Element<'_, '_>,
+    tag: &mut Tag<'_, '_, '_>,
     name: &str,
     reason: Option<&SkipReason>,
 ) {
-    let unnamed = match attribute_url(page, element, name) {
+    let unnamed = match attribute_url(page, tag, name) {
         Some(url) if page.rules.alias_of(&url).is_some() => None,
         Some(url) => Some(page.rules.no_alias_reason(&url)),
         None => Some(SkipReason::Document),
     };
     match unnamed {
-        None => url(page, element, name, Kind::Document, reason),
-        Some(no_alias) => left(page, element, name, &no_alias),
+        None => url(page, tag, name, Kind::Document, reason),
+        Some(no_alias) => left(page, tag, name, &no_alias),
     }
 }
 
 /// The URL in an attribute, if it is certain.
-fn attribute_url(page: &PageState, element: &Element<'_, '_>, name: &str) -> Option<Url> {
-    let source = element.get_attribute(name)?;
+fn attribute_url(page: &PageState, tag: &Tag<'_, '_, '_>, name: &str) -> Option<Url> {
+    let source = tag.get(name)?;
     let text = page.decode_attribute(&source)?;
     page.place().base.join(text.trim()).ok()
 }
 
 /// Reports a reference that is never rewritten, if it is to another host.
-fn left(page: &mut PageState, element: &Element<'_, '_>, name: &str, reason: &SkipReason) {
-    let Some(url) = attribute_url(page, element, name) else {
+fn left(page: &mut PageState, tag: &Tag<'_, '_, '_>, name: &str, reason: &SkipReason) {
+    let Some(url) = attribute_url(page, tag, name) else {
         return;
     };
     let is_foreign = url
@@ -253,11 +203,12 @@ fn left(page: &mut PageState, element: &Element<'_, '_>, name: &str, reason: &Sk
 /// Rewrites attributes that a script of the page copies to others.
 fn rewrite_lazy_attributes(
     page: &mut PageState,
-    element: &mut Element<'_, '_>,
-    tag: &str,
+    tag: &mut Tag<'_, '_, '_>,
+    element: &str,
     reason: Option<&SkipReason>,
 ) {
-    let kind = match tag {
+    let rules = page.rules.clone();
+    let kind = match element {
         "script" => Kind::Script,
         "link" => Kind::Style,
         "video" | "audio" | "track" => Kind::Media,
@@ -265,37 +216,36 @@ fn rewrite_lazy_attributes(
         "iframe" | "frame" | "embed" | "object" => return,
         _ => Kind::Image,
     };
-    let rules = page.rules.clone();
     for name in rules.lazy_attributes() {
-        let Some(source) = element.get_attribute(name) else {
+        let Some(source) = tag.get(name) else {
             continue;
         };
         if name.ends_with("srcset") {
-            rewrite_srcset(page, element, name, reason);
+            rewrite_srcset(page, tag, name, reason);
         } else if source.contains("url(") {
             if reason.is_none()
                 && let Some(written) = page.rewrite_style(&source)
             {
-                write(element, name, &written);
+                tag.set(name, &written);
             }
         } else {
-            url(page, element, name, kind, reason);
+            url(page, tag, name, kind, reason);
         }
     }
 }
 
-fn meta(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
-    let name = element.get_attribute("name").unwrap_or_default();
+fn meta(page: &mut PageState, tag: &mut Tag<'_, '_, '_>, reason: Option<&SkipReason>) {
+    let name = tag.get("name").unwrap_or_default();
     if name.trim().eq_ignore_ascii_case("referrer")
-        && let Some(content) = element.get_attribute("content")
+        && let Some(content) = tag.get("content")
         && let Some(referrer_scope) = ReferrerScope::from_token(&content)
     {
         page.referrer_scope = referrer_scope;
     }
-    let is_policy = element
-        .get_attribute("http-equiv")
+    let is_policy = tag
+        .get("http-equiv")
         .is_some_and(|name| name.trim().eq_ignore_ascii_case("content-security-policy"));
-    let content = element.get_attribute("content").filter(|_| is_policy);
+    let content = tag.get("content").filter(|_| is_policy);
     let Some(text) = content
         .as_deref()
         .and_then(|content| page.decode_attribute(content))
@@ -309,18 +259,18 @@ fn meta(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
     let rules = page.rules.clone();
     if let Some(written) = page.policies.add(&rules, &text) {
         let written = page.encode_attribute(&written);
-        write(element, "content", &written);
+        tag.set("content", &written);
     }
 }
 
-fn style(page: &mut PageState, element: &Element<'_, '_>, reason: Option<&SkipReason>) {
+fn style(page: &mut PageState, tag: &Tag<'_, '_, '_>, reason: Option<&SkipReason>) {
     page.inline_module = None;
     // In SVG the text of a style element is markup with character references, and lol_html does not return the whole text.
-    if element.namespace_uri() != HTML || is_skipped(reason) {
+    if !tag.is_html() || is_skipped(reason) {
         page.held.close();
         return;
     }
-    let nonce = element.get_attribute("nonce");
+    let nonce = tag.get("nonce");
     match page
         .policies
         .allow_rewriting(Inline::Style(nonce.as_deref()))
@@ -330,49 +280,44 @@ fn style(page: &mut PageState, element: &Element<'_, '_>, reason: Option<&SkipRe
     }
 }
 
-fn link(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
-    let rel = element.get_attribute("rel").unwrap_or_default();
-    let used = link_use::of(&rel, element.get_attribute("as").as_deref());
+fn link(page: &mut PageState, tag: &mut Tag<'_, '_, '_>, reason: Option<&SkipReason>) {
+    let rel = tag.get("rel").unwrap_or_default();
+    let used = link_use::of(&rel, tag.get("as").as_deref());
     let kind = match used {
         LinkUse::Fetch(kind) => kind,
         LinkUse::Module => {
-            insert_import_map(page, element, is_skipped(reason));
-            module(page, element, "href", true, reason);
+            insert_import_map(page, tag, is_skipped(reason));
+            module(page, tag, "href", true, reason);
             return;
         }
         LinkUse::Connect => {
-            if let Some(href) = element
-                .get_attribute("href")
-                .filter(|_| !is_skipped(reason))
+            if let Some(href) = tag.get("href").filter(|_| !is_skipped(reason))
                 && let Some(href) = page.decode_attribute(&href).map(Cow::into_owned)
                 && page.place().removes_preconnect(&href)
             {
                 page.report.add_removed_preconnect(href);
                 // Must not be empty: `<` before it and `img` after it would become a tag.
-                element.replace("<!---->", ContentType::Html);
+                tag.replace("<!---->");
             }
             return;
         }
         LinkUse::Other => return,
     };
     if kind == Kind::Image {
-        rewrite_srcset(page, element, "imagesrcset", reason);
+        rewrite_srcset(page, tag, "imagesrcset", reason);
     }
-    rewrite_subresource(page, element, "href", kind, false, reason);
+    rewrite_subresource(page, tag, "href", kind, false, reason);
 }
 
-fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
+fn script(page: &mut PageState, tag: &mut Tag<'_, '_, '_>, reason: Option<&SkipReason>) {
     page.held.close();
     page.inline_module = None;
-    let kind = element
-        .get_attribute("type")
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+    let kind = tag.get("type").unwrap_or_default().to_ascii_lowercase();
     match kind.as_str() {
         "importmap" => {
             page.has_import_map |= page.templates == 0;
-            if !is_skipped(reason) && !element.has_attribute("src") {
-                let nonce = element.get_attribute("nonce");
+            if !is_skipped(reason) && !tag.has("src") {
+                let nonce = tag.get("nonce");
                 match page
                     .policies
                     .allow_rewriting(Inline::Script(nonce.as_deref()))
@@ -383,17 +328,17 @@ fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&S
             }
         }
         kind if kind.trim() == "module" => {
-            insert_import_map(page, element, is_skipped(reason));
-            if page.templates == 0 && !element.has_attribute("src") {
+            insert_import_map(page, tag, is_skipped(reason));
+            if page.templates == 0 && !tag.has("src") {
                 page.inline_module = Some(String::new());
             }
-            module(page, element, "src", false, reason);
+            module(page, tag, "src", false, reason);
         }
         kind if kind.is_empty() || is_javascript(kind.trim()) => {
-            rewrite_subresource(page, element, "src", Kind::Script, false, reason);
+            rewrite_subresource(page, tag, "src", Kind::Script, false, reason);
             for name in ["href", "xlink:href"] {
-                if element.namespace_uri() != HTML {
-                    rewrite_subresource(page, element, name, Kind::Script, false, reason);
+                if !tag.is_html() {
+                    rewrite_subresource(page, tag, name, Kind::Script, false, reason);
                 }
             }
         }
@@ -406,34 +351,34 @@ fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&S
 /// do not.
 fn module(
     page: &mut PageState,
-    element: &mut Element<'_, '_>,
+    tag: &mut Tag<'_, '_, '_>,
     name: &str,
     imported: bool,
     reason: Option<&SkipReason>,
 ) {
     page.by_cors = true;
-    let source = element.get_attribute(name).unwrap_or_default();
+    let source = tag.get(name).unwrap_or_default();
     let stays = page
         .decode_attribute(&source)
         .and_then(|text| page.place().module_skip_reason(&text));
     let reason = reason.or(stays.as_ref());
-    rewrite_subresource(page, element, name, Kind::Script, imported, reason);
+    rewrite_subresource(page, tag, name, Kind::Script, imported, reason);
 }
 
 /// A script, style sheet or preload: its nonce or integrity may decide if it is rewritten.
 fn rewrite_subresource(
     page: &mut PageState,
-    element: &mut Element<'_, '_>,
+    tag: &mut Tag<'_, '_, '_>,
     name: &str,
     kind: Kind,
     imported: bool,
     reason: Option<&SkipReason>,
 ) {
-    let Some(source) = element.get_attribute(name) else {
+    let Some(source) = tag.get(name) else {
         return;
     };
-    let nonce = element.get_attribute("nonce");
-    let integrity = element.get_attribute("integrity");
+    let nonce = tag.get("nonce");
+    let integrity = tag.get("integrity");
     let credentials = CspCredentials {
         nonce: nonce.as_deref(),
         integrity: integrity.as_deref(),
@@ -452,7 +397,7 @@ fn rewrite_subresource(
             let written = page.rewrite_reference(&marked, kind, credentials, reason.cloned());
             page.report
                 .add_uncounted(pinned_reference::unknown_stylesheet(&plain));
-            write(element, name, written.as_deref().unwrap_or(&marked));
+            tag.set(name, written.as_deref().unwrap_or(&marked));
             return;
         }
         IntegrityRewrite::Skip => (reason.cloned().or(Some(SkipReason::Integrity)), None),
@@ -461,10 +406,10 @@ fn rewrite_subresource(
     let stays = reason.is_some();
     let written = page.rewrite_reference(&source, kind, credentials, reason);
     if let Some(written) = &written {
-        write(element, name, written);
+        tag.set(name, written);
     }
     if let Some(hash) = hash.filter(|_| written.is_some() || !stays) {
-        write(element, "integrity", &hash);
+        tag.set("integrity", &hash);
     }
 }
 

@@ -1,28 +1,20 @@
 //! Inserts an import map before a page's first module, if the page has none before it.
 
-use lol_html::html_content::ContentType;
-use lol_html::send::Element;
-
 use crate::csp::inline::Inline;
 use crate::html::import_map;
 use crate::html::page_state::PageState;
+use crate::html::tag::Tag;
 
 /// Inserts an import map before the first module of a page that has none before it.
 ///
 /// If the page has one further down, browsers that support several merge both; others would have rejected the page's own map
 /// anyway, because it is after a module.
-pub(crate) fn insert_import_map(
-    page: &mut PageState,
-    element: &mut Element<'_, '_>,
-    is_left: bool,
-) {
+pub(crate) fn insert_import_map(page: &mut PageState, tag: &mut Tag<'_, '_, '_>, is_left: bool) {
     if page.has_import_map || page.templates > 0 || is_left {
         return;
     }
     page.has_import_map = true;
-    let nonce = element
-        .get_attribute("nonce")
-        .filter(|nonce| !nonce.is_empty());
+    let nonce = tag.get("nonce").filter(|nonce| !nonce.is_empty());
     let is_plain = |nonce: &String| {
         nonce
             .bytes()
@@ -34,9 +26,7 @@ pub(crate) fn insert_import_map(
         return;
     }
     let mut named = page.referenced_origins();
-    let own = ["src", "href"]
-        .iter()
-        .find_map(|name| element.get_attribute(name));
+    let own = ["src", "href"].iter().find_map(|name| tag.get(name));
     if let Some(own) = own
         && let Some(url) = page
             .decode_attribute(&own)
@@ -48,10 +38,7 @@ pub(crate) fn insert_import_map(
         let nonce = nonce
             .map(|nonce| format!(" nonce=\"{nonce}\""))
             .unwrap_or_default();
-        element.before(
-            &format!("<script type=\"importmap\"{nonce}>{map}</script>"),
-            ContentType::Html,
-        );
+        tag.insert_before(&format!("<script type=\"importmap\"{nonce}>{map}</script>"));
         page.report.import_map_added = true;
         page.report.modules.add_import_map(&map);
     }

@@ -8,5 +8,6 @@ pub(crate) mod link_use;
 pub mod page_head;
 pub(crate) mod page_state;
 mod rewriter;
+pub(crate) mod tag;
 
 pub use rewriter::HtmlRewriter;

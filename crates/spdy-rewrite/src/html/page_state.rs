@@ -225,8 +225,16 @@ impl PageState {
     }
 
     /// Encodes a value as source, without quotes.
-    pub(crate) fn encode_attribute(&self, meant: &str) -> String {
-        self.charset.encode_attribute(&entities::encode(meant))
+    pub(crate) fn encode_attribute<'m>(&self, meant: &'m str) -> Cow<'m, str> {
+        self.charset.encode_attribute(entities::encode(meant))
+    }
+
+    fn encode_owned(&self, meant: String) -> String {
+        let encoded = match self.encode_attribute(&meant) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(text) => Some(text),
+        };
+        encoded.unwrap_or(meant)
     }
 
     /// Rewrites one URL, and reports it; returns the replacement, if any.
@@ -243,7 +251,7 @@ impl PageState {
                 .rewrite_unless(reason, &text, kind, credentials),
             None => self.unreadable(source, kind),
         };
-        self.report(judged).map(|url| self.encode_attribute(&url))
+        self.report(judged).map(|url| self.encode_owned(url))
     }
 
     fn unreadable(&self, source: &str, kind: Kind) -> ReferenceRewrite {
@@ -286,7 +294,7 @@ impl PageState {
             let judged = self.place().rewrite_candidate(reason.cloned(), url);
             self.report(judged)
         });
-        written.map(|text| self.encode_attribute(&text))
+        written.map(|text| self.encode_owned(text))
     }
 
     /// The same for the value of a `style` attribute.
@@ -298,7 +306,7 @@ impl PageState {
         let text = self.decode_attribute(source)?;
         let (rewritten, found) = rewrite_css(&self.place(), &text);
         self.report_all(found);
-        rewritten.map(|text| self.encode_attribute(&text))
+        rewritten.map(|text| self.encode_owned(text))
     }
 
     /// The same for a value that the page's policy allows only unchanged: references are only reported.
@@ -387,7 +395,7 @@ impl PageState {
         }
         self.report_all(found);
         match rewritten {
-            Some(text) if is_meant => self.charset.encode_attribute(&text),
+            Some(text) if is_meant => self.charset.encode_attribute(text).into_owned(),
             Some(text) => text,
             None => source,
         }

@@ -294,9 +294,10 @@ fn rewriter(page: &Arc<Mutex<PageState>>, sink: Sink) -> LolRewriter<'static, Si
     let (of_elements, of_text, of_end) = (page.clone(), page.clone(), page.clone());
     let on_element =
         ElementContentHandlers::default().element(move |element: &mut Element<'_, '_>| {
-            let before = lock(&of_elements).templates;
-            crate::html::element::rewrite(&mut lock(&of_elements), element);
-            if lock(&of_elements).templates > before {
+            let mut state = lock(&of_elements);
+            let before = state.templates;
+            crate::html::element::rewrite(&mut state, element);
+            if state.templates > before {
                 let page = of_elements.clone();
                 element.on_end_tag(Box::new(move |_| {
                     lock(&page).templates = before;

@@ -167,9 +167,12 @@ impl PageReport {
 
 /// The origin of a URL as the URL standard writes it; the whole text if it is not a URL.
 fn origin(url: &str) -> &str {
-    let authority = url.find("://").map_or(0, |at| at + 3);
-    let end = url[authority..]
-        .find(['/', '?', '#'])
-        .map_or(url.len(), |at| authority + at);
-    &url[..end]
+    // By bytes: searching for a text takes longer than the rest of a report.
+    let bytes = url.as_bytes();
+    let scheme = bytes.windows(3).position(|three| three == b"://");
+    let authority = scheme.map_or(0, |at| at + 3);
+    let end = bytes[authority..]
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#'));
+    end.map_or(url, |at| &url[..authority + at])
 }

@@ -99,7 +99,7 @@ impl ReferenceContext<'_> {
         credentials: CspCredentials<'_>,
     ) -> ReferenceRewrite {
         let text = text.trim_matches(|c: char| c <= ' ');
-        if text.is_empty() || text.starts_with('#') || has_scheme(text, "data") {
+        if text.is_empty() || text.starts_with('#') || is_data_url(text) {
             return ReferenceRewrite::nothing();
         }
         let by_origin = |origins: &OriginCache| origins.rewrite(self, text, kind);
@@ -368,8 +368,7 @@ impl ReferenceContext<'_> {
     }
 }
 
-/// True if `text` starts with this scheme, compared without case.
-fn has_scheme(text: &str, scheme: &str) -> bool {
-    text.split_once(':')
-        .is_some_and(|(before, _)| before.eq_ignore_ascii_case(scheme))
+fn is_data_url(text: &str) -> bool {
+    let scheme = text.get(.."data:".len());
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
 }
