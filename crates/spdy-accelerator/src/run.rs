@@ -216,6 +216,7 @@ fn options(config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOption
     let mut server =
         client_limits::connection_options(&config.limits, Some(counted.clone()), hits.clone());
     server.http2_push = config.learn.push;
+    server.spdy.send_trailers = true; // the proxy drops those that a client does not accept
     server
 }
 

@@ -41,6 +41,11 @@ pub struct SitePathConfig {
     /// The path that takes the place of `path` in requests to the origin, such as `/` for an application that is written to
     /// run at `/`. Redirects of the origin to it lead back to `path`. Default `path` itself.
     pub origin_path: Option<String>,
+    /// Whether the origin speaks gRPC: POST requests with the type `application/grpc` go to it over HTTP/2 only, also without TLS, and
+    /// both bodies are streams. They are neither buffered nor stored, and may be silent for `upstream.grpc_idle_timeout_s`. Default
+    /// `false`.
+    #[serde(default)]
+    pub grpc: bool,
     /// Addresses and ranges (`10.0.0.0/8`) of the clients that may request these paths; all others get 403. Default all.
     pub allow: Option<Vec<String>>,
     /// Addresses and ranges of clients that get 403.

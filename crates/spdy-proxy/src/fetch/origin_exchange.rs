@@ -20,7 +20,10 @@ use spdy_cache::lookup::Failure;
 use spdy_cache::validate::strip_conditions;
 use spdy_frame::priority::Priority;
 
-use crate::body::request_body::{buffer_start, defer_until_continue, detect_client_abort};
+use crate::body::call_streams::CallStreams;
+use crate::body::request_body::{
+    buffer_start, defer_until_continue, detect_client_abort, with_trailers,
+};
 use crate::fetch::delivery::ExchangeOutcome;
 use crate::fetch::fetch_state::{FetchPurpose, FetchState};
 use crate::fetch::origin_spans::FetchSpans;
@@ -29,10 +32,12 @@ use crate::fetch::range_fill::request_whole::{self, SentRequest};
 use crate::fetch::{conditions, follow_redirect, negative, process_response, revalidate};
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::class_of;
+use crate::request::trailer_fields;
 use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
+use crate::upstream::grpc::GrpcCall;
 use crate::upstream::third_party::ThirdPartyLimits;
 
 /// One exchange with an origin.
@@ -50,13 +55,19 @@ impl OriginExchange {
         if let Some(negative_response) = negative::respond(&mut self.fetch) {
             return ExchangeOutcome::response(negative_response);
         }
-        let body = match self.fetch.request.expects_continue(&body) {
-            true => defer_until_continue(body),
-            false => match buffer_start(body).await {
+        let is_grpc = self.fetch.request.streams.is_grpc;
+        let call = is_grpc.then(|| CallStreams::new(&self.fetch.context.clock.runtime));
+        let body = if let Some(call) = &call {
+            call.request(body) // not buffered: the origin may respond to each message
+        } else if self.fetch.request.expects_continue(&body) {
+            defer_until_continue(body)
+        } else {
+            match buffer_start(body).await {
                 Ok(body) => body,
                 Err(_) => return ExchangeOutcome::response(incomplete_request()),
-            },
+            }
         };
+        let body = self.with_allowed_trailers(body);
         let mut fill = request_whole::start(&mut self.fetch);
         let mut headers = self.first_headers(&body);
         let (body, aborted) = detect_client_abort(body);
@@ -150,6 +161,12 @@ impl OriginExchange {
             if let Some(fill) = &mut fill {
                 fill.charge(body.size_hint().exact().unwrap_or_default());
             }
+            if let Some(call) = call {
+                let timeout = self.fetch.context.origins.upstream().grpc_idle_timeout;
+                let body = call.response(body, timeout);
+                let response = process_response::pass_call(self.fetch, head, body);
+                return ExchangeOutcome::response(response);
+            }
             return match process_response::process(self.fetch, &at, head, body, times, &redirects) {
                 ExchangeOutcome::Delivery(delivery) => {
                     ExchangeOutcome::Delivery(Box::new(delivery.with_range_fill(fill)))
@@ -162,6 +179,19 @@ impl OriginExchange {
                 }
             };
         }
+    }
+
+    /// `body` with the trailers that the origin may receive. Another host receives none.
+    fn with_allowed_trailers(&self, body: Body) -> Body {
+        let request = &self.fetch.request;
+        let rule = request.path_rule.clone();
+        let restrict = request
+            .proxied
+            .is_none()
+            .then_some(move |trailers: &mut HeaderMap| {
+                trailer_fields::restrict_request(trailers, rule.as_deref());
+            });
+        with_trailers(body, restrict)
     }
 
     /// The fields of the first request, which has this body.
@@ -198,6 +228,9 @@ impl OriginExchange {
         origin: &mut Duration,
     ) -> (Result<Response<Body>, UpstreamError>, Times) {
         (*request.method_mut(), *request.uri_mut()) = (at.head.method.clone(), at.origin_uri());
+        if at.streams.is_grpc {
+            request.extensions_mut().insert(GrpcCall);
+        }
         let span = spans.map(|spans| spans.start_request(at, request.headers_mut()));
         let requested = self.fetch.context.clock.wall_now();
         let sent_at = self.fetch.context.clock.now();

@@ -20,6 +20,7 @@ use crate::body::content_coding::AcceptedCodings;
 use crate::request::client_origin::request_target;
 use crate::request::proxy_request::{ProxyRequest, copy_conditions};
 use crate::request::rejection::RequestRejection;
+use crate::request::stream_traits::StreamTraits;
 use crate::request::websocket_handshake;
 use crate::sites::site::Site;
 
@@ -70,6 +71,7 @@ impl ProxyRequest {
             authority,
             span_context: None,
             path_rule: None,
+            streams: StreamTraits::default(),
             client_headers: Some(client_headers),
         })
     }

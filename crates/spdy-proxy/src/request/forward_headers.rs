@@ -28,6 +28,11 @@ static HOP_BY_HOP: [HeaderName; 10] = [
     HeaderName::from_static("http2-settings"),
 ];
 
+/// Whether the field is about one connection, even if `Connection` does not name it.
+pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
+    HOP_BY_HOP.contains(name)
+}
+
 /// Removes the fields about one connection.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named = headers.get_all(header::CONNECTION).iter();

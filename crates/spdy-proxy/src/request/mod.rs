@@ -12,7 +12,9 @@ pub(crate) mod prefetch_step;
 pub mod proxy_request;
 pub mod rejection;
 pub(crate) mod status_class;
+pub(crate) mod stream_traits;
 #[cfg(test)]
 pub(crate) mod test_key;
+pub(crate) mod trailer_fields;
 pub mod websocket_handshake;
 pub(crate) mod websocket_limit;

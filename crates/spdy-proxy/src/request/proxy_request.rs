@@ -27,6 +27,7 @@ use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
 use crate::request::prefetch_step::PrefetchStep;
 use crate::request::rejection::RequestRejection;
+use crate::request::stream_traits::StreamTraits;
 use crate::request::websocket_handshake;
 use crate::sites::page_policies::PagePolicy;
 use crate::sites::path_rules::PathRule;
@@ -66,6 +67,8 @@ pub struct ProxyRequest {
     pub span_context: Option<SpanContext>,
     /// The rule for its headers and storage; `None` without one, and for resources of other hosts.
     pub(crate) path_rule: Option<Arc<PathRule>>,
+    /// How its bodies are passed. For resources of other hosts: no call, and no trailers.
+    pub(crate) streams: StreamTraits,
     /// The client's request fields, where the origin gets fewer.
     pub(crate) client_headers: Option<HeaderMap>,
 }
@@ -162,13 +165,17 @@ impl ProxyRequest {
             rules: &rules,
         };
         let key = Key::new(&key).map_err(|_| unusable())?;
+        let streams = StreamTraits::of(&head, path_rule.as_ref().is_some_and(|rule| rule.grpc));
         let mut head = head;
         head.extensions.clear();
         forward_headers::remove_hop_by_hop(&mut head.headers);
+        streams.announce(&mut head.headers);
         let accepted_codings = AcceptedCodings::of(&head.headers);
-        let accept_encoding = HeaderValue::from_static(accepted_codings.header_value());
-        head.headers
-            .insert(header::ACCEPT_ENCODING, accept_encoding);
+        if !streams.is_grpc {
+            let accept_encoding = HeaderValue::from_static(accepted_codings.header_value());
+            head.headers
+                .insert(header::ACCEPT_ENCODING, accept_encoding);
+        }
         Ok(Self {
             site,
             proxied: None,
@@ -185,6 +192,7 @@ impl ProxyRequest {
             authority,
             span_context: None,
             path_rule,
+            streams,
             client_headers: None,
         })
     }
@@ -271,6 +279,7 @@ impl ProxyRequest {
             authority,
             span_context: None,
             path_rule: None,
+            streams: StreamTraits::default(),
             client_headers: Some(client_headers),
         })
     }

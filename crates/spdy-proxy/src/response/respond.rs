@@ -254,6 +254,7 @@ pub(super) fn set_content_encoding(head: &mut response::Parts, coding: Coding, l
         HeaderValue::from_static(coding.name()),
     );
     headers.remove(header::ACCEPT_RANGES);
+    headers.remove(header::TRAILER); // trailers are about the uncoded bytes
     // These digests are of the uncoded bytes (RFC 9530 §2, §3).
     for digest in ["content-digest", "repr-digest", "digest", "content-md5"] {
         headers.remove(digest);

@@ -26,6 +26,7 @@ use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
+use spdy_net::body_read_timeout::BodyReadTimeout;
 
 use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::incomplete_request;
@@ -99,6 +100,7 @@ impl Proxy {
     ) -> ResponseOrFuture {
         // For the log, if it is enabled.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
+        let read_timeout = head.extensions.get::<BodyReadTimeout>().cloned();
         let incoming = match IncomingRequest::classify(site, authority, from, head) {
             Ok(incoming) => incoming.with_span(within),
             Err(rejection) => return at_once(self.reject(&rejection, uri.as_ref())),
@@ -109,6 +111,11 @@ impl Proxy {
                 respond::options(),
                 Outcome::NOT_CACHED,
             ));
+        }
+        if incoming.request().streams.is_grpc
+            && let Some(read_timeout) = read_timeout
+        {
+            read_timeout.lift(); // the two bodies have a timeout together
         }
         if let Some(limits) = incoming.socket() {
             let proxy = self.clone();
@@ -166,7 +173,7 @@ impl Proxy {
 
     /// The response to `request`.
     async fn lookup_and_respond(&self, mut request: ProxyRequest, body: Body) -> Response<Body> {
-        if request.is_unstored() {
+        if request.is_unstored() || request.streams.is_grpc {
             return self.bypass(request, body, None).await;
         }
         let is_safe = matches!(request.head.method, Method::GET | Method::HEAD);

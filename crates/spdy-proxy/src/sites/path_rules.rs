@@ -34,6 +34,8 @@ pub struct PathRule {
     allow: Option<Vec<IpNet>>,
     deny: Vec<IpNet>,
     rate: Option<ClientRateLimit>,
+    /// Whether the origin speaks gRPC.
+    pub(crate) grpc: bool,
     request_headers: HeaderEdits,
     response_headers: HeaderEdits,
     /// Whether responses may be stored.
@@ -173,6 +175,7 @@ impl PathRule {
             allow: config.allow.as_deref().map(ranges),
             deny: ranges(&config.deny),
             rate: config.requests_per_second.map(ClientRateLimit::new),
+            grpc: config.grpc,
             request_headers: edits(&config.request_headers),
             response_headers,
             store: config.store,
@@ -261,6 +264,18 @@ impl PathRule {
     /// Changes the headers of a request to the origin.
     pub(crate) fn edit_request(&self, headers: &mut HeaderMap) {
         edit(headers, &self.request_headers);
+    }
+
+    /// Whether the rule sets or removes the request header `name`.
+    pub(crate) fn edits_request(&self, name: &HeaderName) -> bool {
+        let mut edits = self.request_headers.iter();
+        edits.any(|(edited, _)| edited == name)
+    }
+
+    /// Whether the rule sets or removes the response header `name`.
+    pub(crate) fn edits_response(&self, name: &HeaderName) -> bool {
+        let mut edits = self.response_headers.iter();
+        edits.any(|(edited, _)| edited == name)
     }
 
     /// Changes the headers of a response of the origin.
