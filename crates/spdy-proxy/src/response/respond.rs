@@ -98,6 +98,15 @@ pub(crate) fn refused(rejection: &RequestRejection) -> Response<Body> {
             response.headers_mut().insert(header::RETRY_AFTER, soon);
             response
         }
+        RequestRejection::Credentials { realm } => {
+            let mut response = plain(rejection.status(), rejection.message());
+            let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
+            if let Ok(challenge) = HeaderValue::try_from(challenge) {
+                let headers = response.headers_mut();
+                headers.insert(header::WWW_AUTHENTICATE, challenge);
+            }
+            response
+        }
         RequestRejection::Handshake(HandshakeError::Version) => websocket_version(rejection),
         rejection => {
             let mut response = plain(rejection.status(), rejection.message());

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::Either;
-use http::{Method, Request, Response, StatusCode, Uri, request};
+use http::{Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::lookup::{self, Lookup};
@@ -31,12 +31,14 @@ use spdy_net::body_read_timeout::BodyReadTimeout;
 use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::incomplete_request;
 use crate::proxy::Proxy;
-use crate::request::access;
+use crate::request::access::{self, CredentialCheck};
 use crate::request::client_origin::request_authority;
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
+use crate::request::password_checks::CheckResult;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::rejection::RequestRejection;
+use crate::response::downstream_storage::restrict_to_client;
 use crate::response::from_stored::respond_hit;
 use crate::response::respond;
 use crate::response::stale_entry::StaleEntry;
@@ -50,6 +52,16 @@ type ResponseOrFuture = Either<Ready<Response<Body>>, BoxFuture<Response<Body>>>
 
 fn at_once(response: Response<Body>) -> ResponseOrFuture {
     Either::Left(std::future::ready(response))
+}
+
+fn later(response: impl Future<Output = Response<Body>> + Send + 'static) -> ResponseOrFuture {
+    Either::Right(Box::pin(response))
+}
+
+/// `response`, which only a client with a password may get.
+fn for_client_alone(mut response: Response<Body>) -> Response<Body> {
+    restrict_to_client(response.headers_mut());
+    response
 }
 
 impl Proxy {
@@ -70,7 +82,7 @@ impl Proxy {
         from: Option<IpAddr>,
         within: Option<SpanContext>,
     ) -> (Option<Arc<Site>>, ResponseOrFuture) {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let Some((authority, site)) = request_authority(&head)
             .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
         else {
@@ -78,14 +90,61 @@ impl Proxy {
             let response = respond::with_outcome(response, Outcome::MISDIRECTED);
             return (None, at_once(response));
         };
-        if let Err(rejection) = access::check(&site, authority, &head, from, self.clock.now()) {
-            let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
-            let response = at_once(self.reject(&rejection, uri));
-            return (Some(site), response);
-        }
+        let checked = access::check(&site, authority, &head, from, self.clock.now());
+        let checked = checked.and_then(|()| access::credentials(&site, authority, &head));
         let authority = authority.to_owned();
-        let response = self.handle_site_request(site.clone(), authority, from, within, head, body);
+        let check = match checked {
+            Ok(Some(check)) => check,
+            Ok(None) => {
+                let response =
+                    self.handle_site_request(site.clone(), authority, from, within, head, body);
+                return (Some(site), response);
+            }
+            Err(rejection) => {
+                let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
+                let response = at_once(self.reject(&rejection, uri));
+                return (Some(site), response);
+            }
+        };
+        if !check.is_forwarded {
+            head.headers.remove(header::AUTHORIZATION);
+        }
+        let (proxy, of_site) = (self.clone(), site.clone());
+        let answer =
+            move || proxy.handle_site_request(of_site, authority, from, within, head, body);
+        let response = match check.is_known() {
+            true => match answer() {
+                Either::Left(ready) => at_once(for_client_alone(ready.into_inner())),
+                Either::Right(future) => later(async move { for_client_alone(future.await) }),
+            },
+            false => {
+                let proxy = self.clone();
+                later(async move {
+                    match proxy.verify(check, from).await {
+                        Ok(()) => for_client_alone(answer().await),
+                        Err(rejection) => proxy.reject(&rejection, None),
+                    }
+                })
+            }
+        };
         (Some(site), response)
+    }
+
+    /// Verifies credentials of a client at `from` that were not verified before.
+    async fn verify(
+        &self,
+        check: CredentialCheck,
+        from: Option<IpAddr>,
+    ) -> Result<(), RequestRejection> {
+        let (realm, now) = (check.realm, self.clock.now());
+        let result = self
+            .password_checks
+            .check(check.files, check.credentials, from, now);
+        match result.await {
+            CheckResult::Right => Ok(()),
+            CheckResult::Wrong => Err(RequestRejection::Credentials { realm }),
+            CheckResult::TooMany => Err(RequestRejection::Rate),
+        }
     }
 
     /// The response to a request for `site`.

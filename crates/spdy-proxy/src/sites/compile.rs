@@ -14,6 +14,7 @@ use spdy_rewrite::rules::site_names;
 use crate::config::Config;
 use crate::config::servers::ServerConfig;
 use crate::config::site::SiteConfig;
+use crate::passwords::password_file::PasswordFileError;
 use crate::sites::error_pages::ErrorPages;
 use crate::sites::path_rules::PathRules;
 use crate::sites::site::{Site, SiteServer};
@@ -48,6 +49,14 @@ pub enum SiteError {
         /// What is wrong.
         error: io::Error,
     },
+    /// A file of passwords cannot be used.
+    #[error("site {site}: basic_auth: {error}")]
+    Passwords {
+        /// Its first name.
+        site: String,
+        /// What is wrong.
+        error: PasswordFileError,
+    },
     /// A name of a site shares cookies with the zone of the aliases.
     #[error("site {site}: names_under \"{zone}\": {reason}")]
     Zone {
@@ -68,6 +77,7 @@ impl SiteError {
             Self::Rules { site, .. }
             | Self::Name { site, .. }
             | Self::Zone { site, .. }
+            | Self::Passwords { site, .. }
             | Self::ErrorPage { site, .. } => site,
         }
     }
@@ -123,6 +133,11 @@ impl Sites {
                 path,
                 error,
             })?;
+            let paths = PathRules::compile(&site.paths);
+            let paths = paths.map_err(|error| SiteError::Passwords {
+                site: name.clone(),
+                error,
+            })?;
             sites.resolve(site);
             let compiled = Arc::new(Site {
                 name,
@@ -136,7 +151,7 @@ impl Sites {
                 redirects_to_https: site.redirect_to_https,
                 hsts: site.hsts.and_then(|hsts| hsts.value().ok()),
                 error_pages,
-                paths: PathRules::compile(&site.paths),
+                paths,
                 quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),
                 pages: Arc::default(),

@@ -1,5 +1,6 @@
 //! Clients: their limits, addresses, slow readers and WebSockets; how they are logged and counted.
 
+mod basic_auth;
 mod dashboard;
 mod forwarded;
 mod limits;
