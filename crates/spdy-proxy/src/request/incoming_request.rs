@@ -92,6 +92,14 @@ impl IncomingRequest {
         }
         let (from, is_from_trusted) = (request.from, request.is_from_trusted);
         forgeable_headers::remove_forgeable(&mut head.headers, &head.method, from, is_from_trusted);
+        // The connection of a trusted proxy has the proxy's certificate, and the proxy states that of the client.
+        if let Some(certificate) = request
+            .client_certificate
+            .take()
+            .filter(|_| !is_from_trusted)
+        {
+            forward_headers::set_client_certificate(&mut head.headers, &certificate);
+        }
         forward_headers::set_forwarded_headers(&mut head.headers, from, request.arrival, authority);
         forward_headers::append_via_and_cdn_loop(&mut head.headers, head.version, &site.name);
         if let Some(hops) = forward_headers::max_forwards(&head.method, &head.headers) {

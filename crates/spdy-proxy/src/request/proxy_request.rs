@@ -8,6 +8,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, request};
 use spdy::body::Body;
 use spdy_cache::key::{Key, KeyParts};
+use spdy_net::client_certificate::ClientCertificate;
 use spdy_net::handler::RequestInfo;
 use spdy_net::interim::expect_continue::expects_continue;
 use spdy_rewrite::csp::guard;
@@ -65,6 +66,8 @@ pub struct ProxyRequest {
     pub authority: String,
     /// Its span context, or that of the request it is prefetched for; `None` without spans.
     pub span_context: Option<SpanContext>,
+    /// The certificate of the client, which its origin gets; `None` without one, and for resources of other hosts.
+    pub(crate) client_certificate: Option<ClientCertificate>,
     /// The rule for its headers and storage; `None` without one, and for resources of other hosts.
     pub(crate) path_rule: Option<Arc<PathRule>>,
     /// How its bodies are passed. For resources of other hosts: no call, and no trailers.
@@ -166,6 +169,7 @@ impl ProxyRequest {
         };
         let key = Key::new(&key).map_err(|_| unusable())?;
         let streams = StreamTraits::of(&head, path_rule.as_ref().is_some_and(|rule| rule.grpc));
+        let client_certificate = head.extensions.get().cloned();
         let mut head = head;
         head.extensions.clear();
         forward_headers::remove_hop_by_hop(&mut head.headers);
@@ -191,6 +195,7 @@ impl ProxyRequest {
             rewriting_disabled: is_off,
             authority,
             span_context: None,
+            client_certificate,
             path_rule,
             streams,
             client_headers: None,
@@ -278,6 +283,7 @@ impl ProxyRequest {
             rewriting_disabled: false,
             authority,
             span_context: None,
+            client_certificate: None,
             path_rule: None,
             streams: StreamTraits::default(),
             client_headers: Some(client_headers),

@@ -12,6 +12,7 @@ use http::{
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_cache::lookup;
+use spdy_net::client_certificate::ClientCertificate;
 use spdy_net::handler::{Pusher, RequestInfo};
 use spdy_net::interim::early_hints::EarlyHints;
 use spdy_net::protocol::Protocol;
@@ -69,6 +70,11 @@ struct PageRequest {
     links: Vec<Hint>,
     /// Targets that the client receives hints for.
     hinted: Vec<String>,
+}
+
+/// Whether the origin may identify the client of the request with `head`.
+fn may_identify(head: &request::Parts) -> bool {
+    has_credentials(&head.headers) || head.extensions.get::<ClientCertificate>().is_some()
 }
 
 impl PushAndHints {
@@ -163,7 +169,7 @@ impl PushAndHints {
         let mut page = PageRequest {
             from,
             is_new: !self.memory().has(digest),
-            has_credentials: has_credentials(&head.headers),
+            has_credentials: may_identify(head),
             public: self.public_variant(site, head, &text),
             links: Vec::new(),
             hinted: Vec::new(),
@@ -302,7 +308,7 @@ impl PushAndHints {
             let resources = &self.proxy.prefetcher.resources;
             let request = SubresourceRequest {
                 loaded: &loaded,
-                has_credentials: has_credentials(&head.headers),
+                has_credentials: may_identify(head),
             };
             resources.record_request(now, from, origin, page, &request);
         }

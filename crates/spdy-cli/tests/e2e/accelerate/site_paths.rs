@@ -136,7 +136,7 @@ fn a_path_needs_a_password_and_the_check_reads_the_file() {
     let request = b"GET /a HTTP/1.1\r\nHost: www.site.test\r\n\
         Authorization: Basic YWxpY2U6c2VjcmV0\r\nConnection: close\r\n\r\n";
     let response = PendingResponse::begin(accelerator.plain(), request).end(usize::MAX);
-    assert_eq!((response.status, response.text()), (200, "a"));
+    assert_eq!((response.status, &*response.text()), (200, "a"));
     std::fs::write(&users, "alice:$apr1$salt$hash").expect("write the file");
     let (code, message) = check(&text);
     let expected = "users:1: user \"alice\": its hash is MD5";

@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 mod acme;
+mod clients;
 #[cfg(unix)]
 mod files;
 #[cfg(unix)]
