@@ -9,9 +9,11 @@
 //!   └───────────┘ a whole that cannot be stored, and a client that wants a part: the part is requested (fetch/range_fill/)
 //! ```
 
+use std::pin::pin;
 use std::time::Duration;
 
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use futures_util::future::{Either, select};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header, response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::CacheStatus;
@@ -19,6 +21,9 @@ use spdy_cache::freshness::Times;
 use spdy_cache::lookup::Failure;
 use spdy_cache::validate::strip_conditions;
 use spdy_frame::priority::Priority;
+use spdy_net::interim::interim_responses::InterimResponses;
+use tokio::sync::mpsc;
+use url::Url;
 
 use crate::body::call_streams::CallStreams;
 use crate::body::request_body::{
@@ -30,6 +35,7 @@ use crate::fetch::origin_spans::FetchSpans;
 use crate::fetch::range_fill::credit::RangeFill;
 use crate::fetch::range_fill::request_whole::{self, SentRequest};
 use crate::fetch::{conditions, follow_redirect, negative, process_response, revalidate};
+use crate::request::origin_hints::OriginHints;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::class_of;
 use crate::request::trailer_fields;
@@ -235,7 +241,15 @@ impl OriginExchange {
         let requested = self.fetch.context.clock.wall_now();
         let sent_at = self.fetch.context.clock.now();
         let priority = self.priority();
-        let result = self.request_origin(at, request, priority).await;
+        let result = match self.hints_of(at) {
+            None => self.request_origin(at, request, priority).await,
+            Some((hints, page)) => {
+                let (listens, heads) = InterimResponses::channel();
+                request.extensions_mut().insert(listens);
+                let response = self.request_origin(at, request, priority);
+                self.pass_hints(at, hints, &page, heads, response).await
+            }
+        };
         *origin += self.fetch.context.clock.now() - sent_at;
         if let Some(span) = span {
             let outcome = result.as_ref();
@@ -254,6 +268,37 @@ impl OriginExchange {
             received: self.fetch.context.clock.wall_now(),
         };
         (result, times)
+    }
+
+    /// How early hints get to the client of the request for `at`, and its URL; `None` if no client accepts them.
+    fn hints_of<'a>(&self, at: &'a ProxyRequest) -> Option<(&'a OriginHints, Url)> {
+        let is_for_client = self.fetch.purpose == FetchPurpose::Client && at.proxied.is_none();
+        let hints = at.origin_hints.as_ref().filter(|_| is_for_client)?;
+        Some((hints, at.client_url()?))
+    }
+
+    /// The output of `response`. Passes the early hints among the interim `heads` that arrive before it.
+    async fn pass_hints<T>(
+        &self,
+        at: &ProxyRequest,
+        hints: &OriginHints,
+        page: &Url,
+        mut heads: mpsc::Receiver<response::Parts>,
+        response: impl Future<Output = T>,
+    ) -> T {
+        let rules = &at.site.rules;
+        let is_rewritten = !at.rewriting_disabled && !rules.is_dry_run();
+        let facts = self.fetch.observations();
+        let mut response = pin!(response);
+        loop {
+            let head = match select(response.as_mut(), pin!(heads.recv())).await {
+                Either::Left((response, _)) => return response,
+                Either::Right((Some(head), _)) => head,
+                Either::Right((None, _)) => break,
+            };
+            hints.pass(&head, page, is_rewritten.then_some(&**rules), &facts);
+        }
+        response.await
     }
 
     fn priority(&self) -> Priority {

@@ -70,6 +70,7 @@ impl ProxyRequest {
             rewriting_disabled: is_off,
             authority,
             span_context: None,
+            origin_hints: None,
             client_certificate: None,
             path_rule: None,
             streams: StreamTraits::default(),

@@ -11,6 +11,7 @@ use crate::config::websocket::WebSocketConfig;
 use crate::request::client_origin::request_target;
 use crate::request::forgeable_headers;
 use crate::request::forward_headers;
+use crate::request::origin_hints::OriginHints;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::rejection::RequestRejection;
 use crate::sites::site::Site;
@@ -53,6 +54,13 @@ impl IncomingRequest {
     #[must_use]
     pub fn with_span(mut self, context: Option<SpanContext>) -> Self {
         self.0.span_context = context;
+        self
+    }
+
+    /// Passes early hints of the origin to the client by `hints`.
+    #[must_use]
+    pub(crate) fn with_origin_hints(mut self, hints: Option<OriginHints>) -> Self {
+        self.0.origin_hints = hints.filter(|_| self.0.proxied.is_none());
         self
     }
 

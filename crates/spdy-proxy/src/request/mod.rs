@@ -8,6 +8,7 @@ pub(crate) mod forgeable_headers;
 pub(crate) mod forward_headers;
 pub(crate) mod forwarded;
 pub mod incoming_request;
+pub(crate) mod origin_hints;
 pub(crate) mod password_checks;
 pub(crate) mod prefetch_step;
 pub mod proxy_request;

@@ -26,6 +26,7 @@ use crate::request::client_origin::{client_origin, client_origin_text};
 use crate::request::forgeable_headers::FromTrustedProxy;
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
+use crate::request::origin_hints::OriginHints;
 use crate::request::prefetch_step::PrefetchStep;
 use crate::request::rejection::RequestRejection;
 use crate::request::stream_traits::StreamTraits;
@@ -66,6 +67,8 @@ pub struct ProxyRequest {
     pub authority: String,
     /// Its span context, or that of the request it is prefetched for; `None` without spans.
     pub span_context: Option<SpanContext>,
+    /// Passes early hints of the origin to the client; `None` if it accepts none.
+    pub(crate) origin_hints: Option<OriginHints>,
     /// The certificate of the client, which its origin gets; `None` without one, and for resources of other hosts.
     pub(crate) client_certificate: Option<ClientCertificate>,
     /// The rule for its headers and storage; `None` without one, and for resources of other hosts.
@@ -195,6 +198,7 @@ impl ProxyRequest {
             rewriting_disabled: is_off,
             authority,
             span_context: None,
+            origin_hints: None,
             client_certificate,
             path_rule,
             streams,
@@ -283,6 +287,7 @@ impl ProxyRequest {
             rewriting_disabled: false,
             authority,
             span_context: None,
+            origin_hints: None,
             client_certificate: None,
             path_rule: None,
             streams: StreamTraits::default(),

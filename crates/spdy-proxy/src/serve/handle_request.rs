@@ -27,6 +27,7 @@ use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 use spdy_net::body_read_timeout::BodyReadTimeout;
+use spdy_net::interim::early_hints::EarlyHints;
 
 use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::incomplete_request;
@@ -35,6 +36,7 @@ use crate::request::access::{self, CredentialCheck};
 use crate::request::client_origin::request_authority;
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
+use crate::request::origin_hints::{HintedUrls, OriginHints};
 use crate::request::password_checks::CheckResult;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::rejection::RequestRejection;
@@ -42,6 +44,7 @@ use crate::response::downstream_storage::restrict_to_client;
 use crate::response::from_stored::respond_hit;
 use crate::response::respond;
 use crate::response::stale_entry::StaleEntry;
+use crate::serve::push_and_hints::supports_early_hints;
 use crate::sites::site::Site;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::telemetry::trace_context::SpanContext;
@@ -160,8 +163,9 @@ impl Proxy {
         // For the log, if it is enabled.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
         let read_timeout = head.extensions.get::<BodyReadTimeout>().cloned();
+        let hints = self.origin_hints(&head);
         let incoming = match IncomingRequest::classify(site, authority, from, head) {
-            Ok(incoming) => incoming.with_span(within),
+            Ok(incoming) => incoming.with_span(within).with_origin_hints(hints),
             Err(rejection) => return at_once(self.reject(&rejection, uri.as_ref())),
         };
         let head = &incoming.request().head;
@@ -199,6 +203,16 @@ impl Proxy {
                 Err(rejection) => proxy.reject(&rejection, uri.as_ref()),
             }
         }))
+    }
+
+    /// How early hints of the origin get to the client of the request with `head`; `None` if it accepts none.
+    fn origin_hints(&self, head: &request::Parts) -> Option<OriginHints> {
+        if !self.push_config.early_hints || !supports_early_hints(head) {
+            return None;
+        }
+        let client = EarlyHints::of(&head.extensions)?;
+        let hinted = head.extensions.get::<HintedUrls>().cloned();
+        Some(OriginHints::new(client, hinted.unwrap_or_default()))
     }
 
     fn reject(&self, reason: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {

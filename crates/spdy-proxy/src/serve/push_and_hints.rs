@@ -32,6 +32,7 @@ use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::{client_origin_text, request_authority};
 use crate::request::forgeable_headers::has_credentials;
+use crate::request::origin_hints::HintedUrls;
 use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
 use crate::sites::site::Site;
 use crate::telemetry::counters::CounterFamily;
@@ -399,6 +400,11 @@ impl PushAndHints {
         let count = fields.len() as u64;
         match early.send(fields) {
             true => {
+                if let Some(hinted) = head.extensions.get::<HintedUrls>() {
+                    for hint in &hints {
+                        hinted.insert(&hint.url);
+                    }
+                }
                 self.proxy
                     .telemetry
                     .counters
@@ -443,7 +449,7 @@ fn is_navigation(head: &request::Parts) -> bool {
 
 /// Whether the client is known to support a 103: browsers that announce a navigation by Fetch Metadata do. With a 103, some browsers of
 /// 2016 fail the page.
-fn supports_early_hints(head: &request::Parts) -> bool {
+pub(super) fn supports_early_hints(head: &request::Parts) -> bool {
     let has_value = |name, word| head.headers.get(name).is_some_and(|value| value == word);
     has_value(SEC_FETCH_DEST, "document") && has_value(SEC_FETCH_MODE, "navigate")
 }

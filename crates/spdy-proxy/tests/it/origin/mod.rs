@@ -1,5 +1,6 @@
 //! Origins that are slow, pause or stall.
 
+mod early_hints;
 mod expect_continue;
 mod framing;
 mod grpc;
