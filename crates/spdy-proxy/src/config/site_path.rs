@@ -42,6 +42,9 @@ pub struct SitePathConfig {
     /// The path that takes the place of `path` in requests to the origin, such as `/` for an application that is written to
     /// run at `/`. Redirects of the origin to it lead back to `path`. Default `path` itself.
     pub origin_path: Option<String>,
+    /// A folder of files that takes the place of the origin for these paths, which end in `/`. Files are neither stored in the cache nor
+    /// listed. Symbolic links that lead out of it, and names that begin with a dot, get 404. Default none.
+    pub folder: Option<PathBuf>,
     /// Whether the origin speaks gRPC: POST requests with the type `application/grpc` go to it over HTTP/2 only, also without TLS, and
     /// both bodies are streams. They are neither buffered nor stored, and may be silent for `upstream.grpc_idle_timeout_s`. Default
     /// `false`.
@@ -117,6 +120,14 @@ impl SitePathConfig {
             {
                 let expected = "a path that begins with /, and ends with / if `path` does";
                 return Some(("site.paths.origin_path", expected, format!("{to:?}")));
+            }
+        }
+        if let Some(folder) = &self.folder {
+            let has_origin = self.origin.is_some() || self.origin_path.is_some() || self.grpc;
+            if has_origin || !path.ends_with('/') {
+                let expected =
+                    "a `path` that ends with /, and no origin, origin_path or grpc beside it";
+                return Some(("site.paths.folder", expected, format!("{folder:?}")));
             }
         }
         for (key, texts) in [

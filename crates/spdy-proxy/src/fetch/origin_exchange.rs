@@ -334,6 +334,13 @@ impl OriginExchange {
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let (clock, telemetry) = (&self.fetch.context.clock, &self.fetch.context.telemetry);
+        let rule = proxy_request.origin_rule();
+        if let Some(folder) = rule.and_then(|rule| rule.folder.as_ref()) {
+            let target = request.uri().path_and_query();
+            let target = target.map_or("/", |target| target.as_str());
+            let (method, headers, now) = (request.method(), request.headers(), clock.wall_now());
+            return Ok(folder.respond(method, target, headers, now).await);
+        }
         let (upstream, begun) = (self.fetch.context.origins.upstream(), clock.now());
         let result = match &proxy_request.proxied {
             None => {

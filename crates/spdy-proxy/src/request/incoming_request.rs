@@ -66,7 +66,10 @@ impl IncomingRequest {
 
     /// The limits of WebSockets, if the request is for one and the site allows them.
     pub(crate) fn socket(&self) -> Option<WebSocketConfig> {
-        self.0.site.websocket.filter(|_| self.0.is_websocket)
+        let rule = self.0.path_rule.as_ref();
+        let is_folder = rule.is_some_and(|rule| rule.folder.is_some());
+        let websocket = self.0.site.websocket.filter(|_| self.0.is_websocket);
+        websocket.filter(|_| !is_folder)
     }
 
     /// True if the client's own fields are enough to match the `Vary` of `stored`: it names no field that the proxy sets for the origin.

@@ -14,9 +14,8 @@ use spdy_rewrite::rules::site_names;
 use crate::config::Config;
 use crate::config::servers::ServerConfig;
 use crate::config::site::SiteConfig;
-use crate::passwords::password_file::PasswordFileError;
 use crate::sites::error_pages::ErrorPages;
-use crate::sites::path_rules::PathRules;
+use crate::sites::path_rules::{PathRuleError, PathRules};
 use crate::sites::site::{Site, SiteServer};
 use crate::sites::site_table::Sites;
 
@@ -49,13 +48,13 @@ pub enum SiteError {
         /// What is wrong.
         error: io::Error,
     },
-    /// A file of passwords cannot be used.
-    #[error("site {site}: basic_auth: {error}")]
-    Passwords {
+    /// A rule for a path cannot be used.
+    #[error("site {site}: {error}")]
+    Path {
         /// Its first name.
         site: String,
         /// What is wrong.
-        error: PasswordFileError,
+        error: PathRuleError,
     },
     /// A name of a site shares cookies with the zone of the aliases.
     #[error("site {site}: names_under \"{zone}\": {reason}")]
@@ -77,7 +76,7 @@ impl SiteError {
             Self::Rules { site, .. }
             | Self::Name { site, .. }
             | Self::Zone { site, .. }
-            | Self::Passwords { site, .. }
+            | Self::Path { site, .. }
             | Self::ErrorPage { site, .. } => site,
         }
     }
@@ -134,7 +133,7 @@ impl Sites {
                 error,
             })?;
             let paths = PathRules::compile(&site.paths);
-            let paths = paths.map_err(|error| SiteError::Passwords {
+            let paths = paths.map_err(|error| SiteError::Path {
                 site: name.clone(),
                 error,
             })?;

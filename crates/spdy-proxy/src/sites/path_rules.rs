@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::header::{self, HeaderName};
@@ -18,6 +19,7 @@ use url::Url;
 use crate::config::site_path::{SitePathConfig, header_edits, networks};
 use crate::passwords::password_file::{PasswordFile, PasswordFileError};
 use crate::sites::client_rate::ClientRateLimit;
+use crate::sites::static_folder::StaticFolder;
 
 /// The field for a time to live that only this cache applies (RFC 9213).
 const CACHE_TARGET: HeaderName = HeaderName::from_static("cdn-cache-control");
@@ -39,6 +41,8 @@ pub struct PathRule {
     rate: Option<ClientRateLimit>,
     /// The passwords that clients need.
     pub(crate) passwords: Option<Passwords>,
+    /// The files that take the place of the origin.
+    pub(crate) folder: Option<StaticFolder>,
     /// Whether the origin speaks gRPC.
     pub(crate) grpc: bool,
     request_headers: HeaderEdits,
@@ -49,6 +53,22 @@ pub struct PathRule {
     ignore_query: Vec<String>,
     /// What of the rules changes stored responses, as part of their keys.
     tag: String,
+}
+
+/// Why a rule for a path cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum PathRuleError {
+    /// Its file of passwords cannot be used.
+    #[error("basic_auth: {0}")]
+    Passwords(#[from] PasswordFileError),
+    /// Its folder cannot be opened.
+    #[error("folder: cannot open {path}: {error}", path = path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
 }
 
 /// The passwords that clients of a path need.
@@ -75,7 +95,7 @@ pub(crate) enum AccessDenial {
 
 impl PathRules {
     /// The rules of `paths`, which were checked. Reads their files of passwords, each once.
-    pub(crate) fn compile(paths: &[SitePathConfig]) -> Result<Self, PasswordFileError> {
+    pub(crate) fn compile(paths: &[SitePathConfig]) -> Result<Self, PathRuleError> {
         let mut files: BTreeMap<&Path, Arc<PasswordFile>> = BTreeMap::new();
         let mut rules = Vec::new();
         for path in paths {
@@ -91,6 +111,13 @@ impl PathRules {
                     realm: path.basic_auth_realm.clone(),
                     is_forwarded: path.forward_authorization,
                 });
+            }
+            if let Some(folder) = &path.folder {
+                let opened = StaticFolder::open(folder, &path.path);
+                rule.folder = Some(opened.map_err(|error| PathRuleError::Folder {
+                    path: folder.clone(),
+                    error,
+                })?);
             }
             rules.push(Arc::new(rule));
         }
@@ -217,10 +244,11 @@ impl PathRule {
             deny: ranges(&config.deny),
             rate: config.requests_per_second.map(ClientRateLimit::new),
             passwords: None,
+            folder: None,
             grpc: config.grpc,
             request_headers: edits(&config.request_headers),
             response_headers,
-            store: config.store,
+            store: config.store && config.folder.is_none(),
             ttl_s: config.ttl_s,
             ignore_query: config.ignore_query.clone(),
             tag,

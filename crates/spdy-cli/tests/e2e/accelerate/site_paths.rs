@@ -142,3 +142,21 @@ fn a_path_needs_a_password_and_the_check_reads_the_file() {
     let expected = "users:1: user \"alice\": its hash is MD5";
     assert!(code == 2 && message.contains(expected), "{code}: {message}");
 }
+
+#[test]
+fn a_folder_takes_the_place_of_the_origin() {
+    let origin = serve();
+    let folder = tempfile::tempdir().expect("create a folder");
+    std::fs::write(folder.path().join("b.txt"), "of the folder").expect("write the file");
+    let text = |folder: &std::path::Path| {
+        let rule = format!("[[site.paths]]\npath = '/files/'\nfolder = {folder:?}\n");
+        config(&origin, &rule)
+    };
+    let accelerator = Accelerator::start(&text(folder.path()));
+    let file = get(&accelerator, "/files/b.txt").end(usize::MAX);
+    assert_eq!((file.status, &*file.text()), (200, "of the folder"));
+    assert_eq!(get(&accelerator, "/a").end(usize::MAX).text(), "a");
+    let (code, message) = check(&text(std::path::Path::new("/nowhere")));
+    let expected = "folder: cannot open /nowhere";
+    assert!(code == 2 && message.contains(expected), "{code}: {message}");
+}
