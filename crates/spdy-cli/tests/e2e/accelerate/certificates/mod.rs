@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 mod acme;
+#[cfg(unix)]
 mod clients;
 #[cfg(unix)]
 mod files;
