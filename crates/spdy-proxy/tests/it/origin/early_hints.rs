@@ -64,6 +64,18 @@ async fn a_link_is_hinted_once() {
     assert_eq!(early.len(), 1, "{early:?}");
 }
 
+#[tokio::test]
+async fn at_most_eight_hints_are_passed() {
+    let hints: String = (0..9)
+        .map(|n| {
+            format!("HTTP/1.1 103 Early Hints\r\nLink: </{n}.css>; rel=preload; as=style\r\n\r\n")
+        })
+        .collect();
+    let (early, of_response) = received(Protocol::Http2, &hints, true).await;
+    assert_eq!(early.len(), 8, "{early:?}");
+    assert_eq!(of_response.len(), 1);
+}
+
 /// Some browsers fail on a 103, and those that support it state a navigation.
 #[tokio::test]
 async fn clients_that_may_not_support_hints_get_none() {
