@@ -104,7 +104,8 @@ async fn accelerate(
     let authority = served_certificates::authority(config, notices)?;
     let shown = ServedCertificates::of(plan.certificates, &sites, &authority)?;
     let identities = shown.identities()?;
-    let tls = setup::tls(&identities, &protocols)?;
+    let accepted = plan.client_certificates.clone();
+    let tls = setup::tls(&identities, &protocols, accepted)?;
     let options = options(config, &counted, &hits);
     if predecessor.is_none() {
         listen::listen_for_quic(&mut listeners.clients, &tls, &options, &runtime)?;
@@ -195,6 +196,7 @@ async fn accelerate(
         listening: &listening,
         proxy: &proxy,
         in_front: &in_front,
+        client_certificates: plan.client_certificates.as_ref(),
         telemetry: sends,
         timing: &timing,
         access_log: &log,
@@ -216,6 +218,7 @@ fn options(config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOption
     let mut server =
         client_limits::connection_options(&config.limits, Some(counted.clone()), hits.clone());
     server.http2_push = config.learn.push;
+    server.spdy.send_trailers = true; // the proxy drops those that a client does not accept
     server
 }
 

@@ -6,7 +6,7 @@ use anyhow::Context;
 use spdy_dns::zones::Zones;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::identities::Identities;
-use spdy_net::tls::{ServerTls, TlsOptions};
+use spdy_net::tls::{ClientCertificates, ServerTls, TlsOptions};
 use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_proxy::config::{Config, TimingConfig};
 use spdy_proxy::response::server_timing::Timing;
@@ -47,9 +47,29 @@ pub(crate) fn disk(config: &Config) -> anyhow::Result<Option<DiskStore>> {
 }
 
 /// TLS for clients on every listener. It shows `identities`, and answers tls-alpn-01 challenges.
-pub(crate) fn tls(identities: &Identities, protocols: &[Protocol]) -> anyhow::Result<ServerTls> {
-    let tls = ServerTls::of(identities, protocols, &TlsOptions::default())?;
+/// `accepted` are the certificates of clients.
+pub(crate) fn tls(
+    identities: &Identities,
+    protocols: &[Protocol],
+    accepted: Option<ClientCertificates>,
+) -> anyhow::Result<ServerTls> {
+    let mut options = TlsOptions::default();
+    options.client_certificates = accepted;
+    let tls = ServerTls::of(identities, protocols, &options)?;
     Ok(tls.with_dynamic_record_size().with_acme_challenges())
+}
+
+/// The certificates that clients may show, if configured.
+pub(crate) fn client_certificates(config: &Config) -> anyhow::Result<Option<ClientCertificates>> {
+    let Some(accepted) = &config.listen.client_certificates else {
+        return Ok(None);
+    };
+    let (path, name) = (&accepted.authorities, accepted.authorities.display());
+    let pem = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let accepted = ClientCertificates::from_pem(&pem, &name.to_string(), accepted.required);
+    accepted
+        .map(Some)
+        .map_err(|error| Usage(format!("listen.client_certificates: {error}")).into())
 }
 
 /// The zones that are answered for, with the names that other hosts have for `sites`.

@@ -1,7 +1,7 @@
 //! What a start of the accelerator takes from the configuration before it opens anything.
 
 use spdy_dns::zones::Zones;
-use spdy_net::tls::ClientTls;
+use spdy_net::tls::{ClientCertificates, ClientTls};
 use spdy_proxy::config::Config;
 use spdy_proxy::response::server_timing::Timing;
 use spdy_proxy::sites::site_table::Sites;
@@ -28,6 +28,8 @@ pub struct StartPlan {
     pub(crate) certificates: CertificateFiles,
     /// Names of sites that none of them is for, where there are some.
     pub(crate) uncovered: Vec<String>,
+    /// The certificates of clients, if they are requested.
+    pub(crate) client_certificates: Option<ClientCertificates>,
     /// TLS to origins, with the trusted authorities.
     pub(crate) origin_tls: ClientTls,
     pub(crate) timing: Timing,
@@ -57,6 +59,7 @@ impl StartPlan {
         let spans = setup::telemetry(&config)?;
         address_rules::rules(&config, &sites, OwnListeners::default())?;
         Ok(Self {
+            client_certificates: setup::client_certificates(&config)?,
             origin_tls: upstream::tls(&config)?,
             timing: setup::timing(&config.timing)?,
             credentials: Credentials::read(&config)?,

@@ -9,7 +9,9 @@
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+use rustls::pki_types::CertificateDer;
 use spdy::runtime::SharedRuntime;
+use spdy_net_core::client_certificate::{ClientCertificate, with_client_certificate};
 use spdy_net_core::error::ConnectionError;
 use spdy_net_core::handler::Handler;
 use spdy_net_core::latch::Latch;
@@ -56,6 +58,16 @@ pub async fn serve_quic(
         Either::Right(_) => return Ok(()), // no request was accepted yet
     }
     tracing::debug!(protocol = %Protocol::Http3, "serving a connection");
+    let handler = with_client_certificate(handler, client_certificate(&connection));
     let terms = ServeContext::new(true, handler, options, runtime, stop);
     server::serve(connection, control, terms).await
+}
+
+/// The certificate of the client at the other side, if TLS requested one and the client has one.
+fn client_certificate(connection: &quinn::Connection) -> Option<ClientCertificate> {
+    let identity = connection.peer_identity()?;
+    let certificates = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    certificates
+        .first()
+        .map(|certificate| ClientCertificate::new(certificate))
 }

@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | sockets | `network.rs` (a trait, and the system's sockets), `udp_socket.rs` |
 //! | protocols | `protocol.rs`; `tls/` (certificates, ALPN, key logs) |
-//! | a server's requests | `handler.rs` (the trait that responds), `refusal.rs` (a response without it), `serve_context.rs` (what each protocol's server gets), `interim/` (100, 103) |
-//! | bodies | `body_wrapper.rs` (a body around another one) |
+//! | a server's requests | `handler.rs` (the trait that responds), `refusal.rs` (a response without it), `serve_context.rs` (what each protocol's server gets), `interim/` (100, 103), `client_certificate.rs` |
+//! | bodies | `body_wrapper.rs` (a body around another one), `body_read_timeout.rs` (more time for one request's body) |
 //! | message heads | `head/` (checks and host), `priority.rs` (RFC 9218), `header_bytes.rs` (their bytes on the wire) |
 //! | slow peers | `timing/` (progress, idle connections), `upload_windows.rs` (receive windows), `limit.rs` (names and counts all limits) |
 //! | end of a connection | `latch.rs` (a signal), `connection_slot.rs` (a slot that another connection needs), `error.rs` |
@@ -19,7 +19,9 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![warn(missing_debug_implementations)]
 
+pub mod body_read_timeout;
 pub mod body_wrapper;
+pub mod client_certificate;
 pub mod connection_slot;
 pub mod error;
 pub mod handler;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
 use spdy_frame::version::Version;
+use spdy_net_core::client_certificate::{ClientCertificate, with_client_certificate};
 use spdy_net_core::error::ConnectionError;
 use spdy_net_core::handler::Handler;
 use spdy_net_core::latch::Latch;
@@ -66,9 +67,16 @@ pub async fn serve_connection(
             options.hits.count(ConnectionLimit::HandshakeTimeout);
         }
     })?;
-    let Some((io, protocol, guessed)) = opened else {
+    let Some(opened) = opened else {
         return Ok(());
     };
+    let OpenedConnection {
+        io,
+        protocol,
+        is_guess: guessed,
+        certificate,
+    } = opened;
+    let handler = with_client_certificate(handler, certificate);
     let secure = tls.is_some() || options.is_tls;
     tracing::debug!(%protocol, secure, "serving a connection");
     let io = Box::new(WriteTimeoutIo::new(
@@ -100,28 +108,42 @@ fn serve_protocol(
     }
 }
 
-/// Accepts TLS, if it is used. Returns the protocol, and whether it is a guess from the first bytes; `None` if the client requested
-/// only a handshake.
+/// A connection whose protocol is known.
+struct OpenedConnection {
+    io: BoxIo,
+    protocol: Protocol,
+    /// The protocol is a guess from the first bytes.
+    is_guess: bool,
+    /// The client's certificate, if TLS requested one.
+    certificate: Option<ClientCertificate>,
+}
+
+/// Accepts TLS, if it is used. `None` if the client requested only a handshake.
 async fn open(
     io: BoxIo,
     protocols: &[Protocol],
     tls: Option<&ServerTls>,
     patience: Duration,
     runtime: &SharedRuntime,
-) -> Result<Option<(BoxIo, Protocol, bool)>, ConnectionError> {
+) -> Result<Option<OpenedConnection>, ConnectionError> {
     let Some(tls) = tls else {
         let (io, protocol) = negotiate::sniff(io, protocols, patience, runtime).await?;
-        return Ok(Some((io, protocol, true)));
+        return Ok(Some(OpenedConnection {
+            io,
+            protocol,
+            is_guess: true,
+            certificate: None,
+        }));
     };
     let handshake = Box::pin(async {
-        let (mut io, agreed) = tls.accept(io).await?;
+        let (mut io, agreed, certificate) = tls.accept_client(io).await?;
         if agreed.is_acme_challenge {
             io.shutdown().await?;
         }
-        io::Result::Ok((io, agreed))
+        io::Result::Ok((io, agreed, certificate))
     });
     let deadline = runtime.sleep_until(runtime.now() + patience);
-    let (io, agreed) = match select(handshake, deadline).await {
+    let (io, agreed, certificate) = match select(handshake, deadline).await {
         Either::Left((shaken, _)) => shaken?,
         Either::Right(_) => {
             return Err(ConnectionError::TimedOut {
@@ -130,12 +152,18 @@ async fn open(
             });
         }
     };
-    match agreed.protocol {
-        Some(protocol) => Ok(Some((io, protocol, false))),
-        None if agreed.is_acme_challenge => Ok(None),
+    let (io, protocol, is_guess) = match agreed.protocol {
+        Some(protocol) => (io, protocol, false),
+        None if agreed.is_acme_challenge => return Ok(None),
         None => {
             let (io, protocol) = negotiate::sniff(io, protocols, patience, runtime).await?;
-            Ok(Some((io, protocol, true)))
+            (io, protocol, true)
         }
-    }
+    };
+    Ok(Some(OpenedConnection {
+        io,
+        protocol,
+        is_guess,
+        certificate,
+    }))
 }

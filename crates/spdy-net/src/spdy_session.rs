@@ -206,7 +206,8 @@ pub(crate) async fn serve(
         .secrets(options.spdy.secrets.clone())
         .flow_control(options.spdy.flow_control)
         .max_concurrent_streams(options.max_streams)
-        .push_form(options.spdy.push_form);
+        .push_form(options.spdy.push_form)
+        .send_trailers(options.spdy.send_trailers);
     if let Some(metrics) = &options.spdy.metrics {
         builder = builder.metrics(metrics);
     }

@@ -29,7 +29,7 @@
 //!
 //! ```text
 //! telemetry/
-//! body/  config/
+//! body/  config/  passwords/
 //! sites/
 //! request/
 //! upstream/
@@ -49,6 +49,7 @@ pub mod cache;
 pub mod config;
 pub mod fetch;
 pub mod origin_kind;
+pub mod passwords;
 pub mod prefetch;
 pub mod proxy;
 pub mod request;

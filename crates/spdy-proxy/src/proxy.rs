@@ -16,6 +16,7 @@ use crate::fetch::client_limits::ClientLimits;
 use crate::fetch::context::FetchContext;
 use crate::prefetch::history::PrefetchHistory;
 use crate::prefetch::prefetcher::Prefetcher;
+use crate::request::password_checks::PasswordChecks;
 use crate::rewrite::pages::Pages;
 use crate::sites::site_table::Sites;
 use crate::telemetry::recorders::Telemetry;
@@ -35,6 +36,8 @@ pub struct Proxy {
     pub(crate) prefetcher: Arc<Prefetcher>,
     /// What one client may cause.
     pub client_limits: Arc<ClientLimits>,
+    /// The checks of clients' passwords.
+    pub(crate) password_checks: PasswordChecks,
     /// Counters, latencies and spans.
     pub telemetry: Arc<Telemetry>,
     /// What is sent with pages.
@@ -113,6 +116,7 @@ impl Proxy {
             pages,
             prefetcher,
             client_limits,
+            password_checks: PasswordChecks::default(),
             telemetry,
             push_config: PushConfig::new(learn),
             clock,

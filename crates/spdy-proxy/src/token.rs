@@ -18,12 +18,16 @@ impl Token {
     #[must_use]
     pub fn is(&self, candidate: &[u8]) -> bool {
         let secret = self.0.as_bytes();
-        let differs = (0..secret.len().max(candidate.len())).fold(0, |differs, at| {
-            differs
-                | (secret.get(at).copied().unwrap_or(1) ^ candidate.get(at).copied().unwrap_or(2))
-        });
-        differs == 0 && candidate.len() == secret.len() && !secret.is_empty()
+        constant_time_eq(secret, candidate) && !secret.is_empty()
     }
+}
+
+/// Whether `candidate` equals `secret`, in a time that does not depend on how much is equal.
+pub(crate) fn constant_time_eq(secret: &[u8], candidate: &[u8]) -> bool {
+    let differs = (0..secret.len().max(candidate.len())).fold(0, |differs, at| {
+        differs | (secret.get(at).copied().unwrap_or(1) ^ candidate.get(at).copied().unwrap_or(2))
+    });
+    differs == 0 && candidate.len() == secret.len()
 }
 
 impl fmt::Debug for Token {

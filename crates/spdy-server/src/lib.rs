@@ -20,7 +20,7 @@ mod conditions;
 pub mod directory;
 pub mod learned_resources;
 pub mod link_header;
-mod media_types;
+pub mod media_types;
 pub mod page_resources;
 pub mod push_plan;
 mod ranges;

@@ -45,7 +45,8 @@ const TYPES: [(&str, &str); 40] = [
 ];
 
 /// The media type of the file called `name`.
-pub(crate) fn of(name: &str) -> &'static str {
+#[must_use]
+pub fn of(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let extension = extension.to_ascii_lowercase();
     match TYPES.binary_search_by(|(listed, _)| (*listed).cmp(&extension)) {

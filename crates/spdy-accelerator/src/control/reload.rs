@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use spdy_dns::zones::Zones;
 use spdy_net::listen::trusted_proxies::SharedTrustedProxies;
+use spdy_net::tls::ClientCertificates;
 use spdy_net::tls::certificates::LocalCa;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
@@ -38,6 +39,8 @@ pub(crate) struct Reloader<'a> {
     pub(crate) listening: &'a [SocketAddr],
     pub(crate) proxy: &'a Arc<Proxy>,
     pub(crate) in_front: &'a SharedTrustedProxies,
+    /// The certificates of clients, if they were requested at the start.
+    pub(crate) client_certificates: Option<&'a ClientCertificates>,
     pub(crate) telemetry: Option<&'a Telemetry>,
     pub(crate) timing: &'a SharedTiming,
     pub(crate) access_log: &'a AccessLog,
@@ -113,6 +116,7 @@ impl Reloader<'_> {
         let tls = upstream::tls(&config)?;
         let upstream = upstream::upstream(&config, &tls, &sites, own, self.origins)?;
         Ok(ReloadPlan {
+            client_certificates: setup::client_certificates(&config)?,
             certificates: acme.prepare(&config, names, shown)?,
             stale,
             uncovered,
@@ -131,6 +135,8 @@ impl Reloader<'_> {
 struct ReloadPlan {
     sites: Sites,
     upstream: Upstream,
+    /// Those of clients.
+    client_certificates: Option<ClientCertificates>,
     certificates: CertificateUpdate,
     /// Those that stay as they were.
     stale: Vec<InvalidPair>,
@@ -151,6 +157,10 @@ impl ReloadPlan {
         // First: names are proven in them.
         reloader.origins.zones.replace(self.zones);
         acme.commit(self.certificates);
+        if let (Some(served), Some(now)) = (reloader.client_certificates, &self.client_certificates)
+        {
+            served.replace(now);
+        }
         self.stale
             .iter()
             .for_each(|stale| stale.report(reloader.notices));

@@ -55,12 +55,21 @@ fn of_listeners(config: &Config) -> Vec<KeyValue> {
         public_addresses: _,
         trusted: _,
         proxy_protocol: _,
+        client_certificates,
     } = &config.listen;
+    // Their authorities are read again.
+    let requires_certificates = client_certificates
+        .as_ref()
+        .map(|accepted| accepted.required);
     let admin = config.admin.as_ref().map(|admin| admin.address);
     vec![
         ("listen.tls", debug_text(&config.listen.tls())),
         ("listen.plain", debug_text(plain)),
         ("listen.protocols", debug_text(protocols)),
+        (
+            "listen.client_certificates",
+            debug_text(&requires_certificates),
+        ),
         ("admin.address", debug_text(&admin)),
         ("dns.listen", debug_text(&config.dns.listen)),
         (

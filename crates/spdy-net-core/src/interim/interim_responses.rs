@@ -1,7 +1,6 @@
 //! Interim responses of a server, before the final response to a request (RFC 9110 §15.2): usually early hints.
 //!
-//! Over HTTP/2 and HTTP/3. SPDY has no interim responses. Those of HTTP/1.1, where browsers ignore hints, are only reported to a
-//! [tap](crate::tap).
+//! Over HTTP/1.1, HTTP/2 and HTTP/3. SPDY has no interim responses.
 
 use http::response;
 use tokio::sync::mpsc;

@@ -108,6 +108,9 @@ pub struct SpdyServerOptions {
     pub metrics: Option<Metrics>,
     /// How pushes are encoded.
     pub push_form: PushForm,
+    /// Whether trailers of responses are sent. Some clients fail on them, so a handler should drop those that a client does not expect.
+    /// Default `false`.
+    pub send_trailers: bool,
     /// Timeout for an incomplete control frame.
     pub frame_timeout: Duration,
 }
@@ -121,6 +124,7 @@ impl Default for SpdyServerOptions {
             flow_control: true,
             metrics: None,
             push_form: PushForm::default(),
+            send_trailers: false,
             frame_timeout: Duration::from_secs(30),
         }
     }

@@ -6,6 +6,7 @@ use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 
+use crate::body_read_timeout::BodyReadTimeout;
 use crate::handler::Handler;
 use crate::options::ServerOptions;
 use crate::refusal::Refusal;
@@ -24,10 +25,12 @@ impl Handler for ReadTimeoutHandler {
         if http_body::Body::is_end_stream(request.body()) {
             return self.handler.answer(request);
         }
-        let request = request.map(|body| {
+        let timeout = BodyReadTimeout::default();
+        let mut request = request.map(|body| {
             let stall = ProgressTimeout::for_reads(self.runtime.clone(), &self.options);
-            with_read_timeout(body, stall)
+            with_read_timeout(body, stall, timeout.clone())
         });
+        request.extensions_mut().insert(timeout);
         self.handler.answer(request)
     }
 

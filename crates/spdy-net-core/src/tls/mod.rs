@@ -5,6 +5,7 @@
 
 pub mod certificates;
 mod client;
+mod client_certificates;
 pub(crate) mod dynamic_record_size;
 pub mod error;
 mod handshake;
@@ -20,6 +21,7 @@ pub mod verify;
 mod version;
 
 pub use client::ClientTls;
+pub use client_certificates::ClientCertificates;
 pub use handshake::{HandshakeInfo, PeerCertificates, is_certificate_error};
 pub use options::{KeyLogTarget, TlsOptions};
 pub use server::ServerTls;

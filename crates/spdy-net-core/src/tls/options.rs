@@ -9,10 +9,10 @@ use rustls::pki_types::UnixTime;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{KeyLog, SupportedProtocolVersion};
 
-use crate::tls::TlsVersion;
 use crate::tls::error::TlsSetupError;
 use crate::tls::key_log::KeyLogFile;
 use crate::tls::provider::default_provider;
+use crate::tls::{ClientCertificates, TlsVersion};
 
 /// Where TLS secrets are written for a packet analyser.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +65,8 @@ pub struct TlsOptions {
     pub resumption: bool,
     /// Tickets that a server sends after each full TLS 1.3 handshake. Each can be used for one connection.
     pub tickets: usize,
+    /// The certificates that a server accepts from clients; `None`, the default: it requests none. With them, no session is resumed.
+    pub client_certificates: Option<ClientCertificates>,
 }
 
 impl Default for TlsOptions {
@@ -77,6 +79,7 @@ impl Default for TlsOptions {
             wall_now: None,
             resumption: true,
             tickets: 2,
+            client_certificates: None,
         }
     }
 }

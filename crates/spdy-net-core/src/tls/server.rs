@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustls::{ServerConfig, quic};
 use tokio_rustls::TlsAcceptor;
 
+use crate::client_certificate::ClientCertificate;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::tls::certificates::Identity;
@@ -74,13 +75,16 @@ impl ServerTls {
         protocols: &[Protocol],
         options: &TlsOptions,
     ) -> Result<Self, TlsSetupError> {
-        let mut config =
-            ServerConfig::builder_with_details(options.provider.clone(), options.clock())
-                .with_protocol_versions(&options.versions()?)?
-                .with_no_client_auth()
-                .with_cert_resolver(Arc::new(identities.clone()));
+        let builder = ServerConfig::builder_with_details(options.provider.clone(), options.clock())
+            .with_protocol_versions(&options.versions()?)?;
+        let builder = match options.client_certificates.clone() {
+            Some(accepted) => builder.with_client_cert_verifier(Arc::new(accepted)),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(identities.clone()));
         config.alpn_protocols = alpn(&Protocol::over_tcp(protocols));
-        if options.resumption {
+        // A resumed session would not verify the client's certificate again.
+        if options.resumption && options.client_certificates.is_none() {
             // Tickets for clients that take them; TLS 1.2 session ids for the rest.
             config.ticketer = Ticketer::new()?;
             config.session_storage = rustls::server::ServerSessionMemoryCache::new(SERVER_SESSIONS);
@@ -142,15 +146,31 @@ impl ServerTls {
     ///
     /// The client does not use TLS, offers no supported parameters, or disconnected.
     pub async fn accept(&self, io: BoxIo) -> io::Result<(BoxIo, HandshakeInfo)> {
+        let (io, agreed, _) = self.accept_client(io).await?;
+        Ok((io, agreed))
+    }
+
+    /// The same, with the client's certificate if it has one.
+    ///
+    /// # Errors
+    ///
+    /// As in [`accept`](Self::accept). Also, the client's certificate is invalid, or is missing although it is required.
+    pub async fn accept_client(
+        &self,
+        io: BoxIo,
+    ) -> io::Result<(BoxIo, HandshakeInfo, Option<ClientCertificate>)> {
         let acceptor = TlsAcceptor::from(self.config.clone());
         let stream = acceptor
             .accept_with(io, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)))
             .await?;
-        let agreed = handshake_info(stream.get_ref().1);
+        let session = stream.get_ref().1;
+        let agreed = handshake_info(session);
+        let certificate = session.peer_certificates().and_then(<[_]>::first);
+        let certificate = certificate.map(|certificate| ClientCertificate::new(certificate));
         let io: BoxIo = match self.dynamic_record_size {
             true => Box::new(DynamicRecordSize::new(stream)),
             false => Box::new(stream),
         };
-        Ok((io, agreed))
+        Ok((io, agreed, certificate))
     }
 }

@@ -13,6 +13,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net_core::error::{ConnectionError, ExchangeError, Retry, error_chain};
 use spdy_net_core::header_bytes::{HeaderByteCounters, HeaderBytes};
 use spdy_net_core::interim::expect_continue::Expectation;
+use spdy_net_core::interim::interim_responses::InterimResponses;
 use spdy_net_core::latch::Latch;
 use spdy_net_core::network::BoxIo;
 use spdy_net_core::options::ClientOptions;
@@ -90,10 +91,19 @@ impl Http1Client {
             Ok(request) => declare_body(request),
             Err(error) => return Box::pin(async { Err(error) }),
         };
+        let listens: Option<InterimResponses> = request.extensions().get().cloned();
         let (mut request, expectation) = Expectation::of(request, &self.runtime);
-        if let Some(signal) = expectation.as_ref().map(Expectation::signal) {
+        let signal = expectation.as_ref().map(Expectation::signal);
+        if signal.is_some() || listens.is_some() {
             hyper::ext::on_informational(&mut request, move |interim| {
-                signal.handle_interim(interim.status());
+                if let Some(signal) = &signal {
+                    signal.handle_interim(interim.status());
+                }
+                if let Some(listens) = &listens {
+                    let (mut head, ()) = Response::new(()).into_parts();
+                    (head.status, head.headers) = (interim.status(), interim.headers().clone());
+                    listens.send(head);
+                }
             });
         }
         let method = request.method().clone();

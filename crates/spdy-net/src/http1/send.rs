@@ -29,6 +29,10 @@ pub(super) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, Ex
     let mut headers = HeaderMap::with_capacity(head.headers.len() + 1);
     headers.insert(header::HOST, host);
     headers.extend(std::mem::take(&mut head.headers));
+    if headers.contains_key(header::TE) {
+        // It is about this connection (RFC 9110 §10.1.4).
+        headers.append(header::CONNECTION, HeaderValue::from_static("te"));
+    }
     head.headers = headers;
     if head.method != Method::CONNECT {
         let target = head

@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
-use spdy_net::body_wrapper::with_guard;
+use spdy_net::body_wrapper::{with_guard, wrap_poll};
 
 /// Bytes of a body, or all of it, that must be there before an origin is contacted.
 pub(crate) const BUFFERED_BYTES: usize = 16 * 1024;
@@ -26,30 +27,68 @@ pub(crate) async fn buffer_start(mut body: Body) -> Result<Body, BoxError> {
     let (mut pieces, mut len) = (VecDeque::new(), 0);
     while len < BUFFERED_BYTES {
         match std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-            Some(Ok(frame)) => {
-                // Trailers are not passed on.
-                let data = frame.into_data().unwrap_or_default();
-                len += data.len();
-                pieces.push_back(data);
-            }
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => {
+                    len += data.len();
+                    pieces.push_back(data);
+                }
+                Err(frame) => {
+                    return Ok(Body::wrap(BufferedBody {
+                        pieces,
+                        trailers: frame.into_trailers().ok(),
+                        rest: Body::empty(),
+                    }));
+                }
+            },
             Some(Err(error)) => return Err(error),
             None => return Ok(Body::full(pieces.make_contiguous().concat())),
         }
     }
-    Ok(Body::wrap(BufferedBody { pieces, rest: body }))
+    Ok(Body::wrap(BufferedBody {
+        pieces,
+        trailers: None,
+        rest: body,
+    }))
 }
 
 /// `body` of a client that sends it only after 100 (Continue) from the origin: nothing is buffered.
 pub(crate) fn defer_until_continue(body: Body) -> Body {
     Body::wrap(BufferedBody {
         pieces: VecDeque::new(),
+        trailers: None,
         rest: body,
+    })
+}
+
+/// `body`, with trailers as `restrict` leaves them; without trailers if it is `None`.
+pub(crate) fn with_trailers<F>(body: Body, mut restrict: Option<F>) -> Body
+where
+    F: FnMut(&mut HeaderMap) + Send + 'static,
+{
+    if body.try_clone().is_some() {
+        return body; // bytes alone
+    }
+    wrap_poll(body, move |mut body, cx| {
+        let frame = ready!(body.as_mut().poll_frame(cx));
+        let Some(Ok(frame)) = frame else {
+            return Poll::Ready(frame);
+        };
+        Poll::Ready(match (frame.into_trailers(), &mut restrict) {
+            (Err(data), _) => Some(Ok(data)),
+            (Ok(mut trailers), Some(restrict)) => {
+                restrict(&mut trailers);
+                Some(Ok(Frame::trailers(trailers)))
+            }
+            (Ok(_), None) => None,
+        })
     })
 }
 
 /// A body of which the first pieces are here.
 struct BufferedBody {
     pieces: VecDeque<Bytes>,
+    /// Trailers after the pieces; there is no rest then.
+    trailers: Option<HeaderMap>,
     rest: Body,
 }
 
@@ -61,17 +100,17 @@ impl http_body::Body for BufferedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match self.pieces.pop_front() {
-            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
-            // Trailers are dropped here too: their fields were not checked.
-            None => Pin::new(&mut self.rest).poll_frame(cx).map(|frame| {
-                frame.filter(|frame| !matches!(frame, Ok(frame) if frame.is_trailers()))
-            }),
+        if let Some(piece) = self.pieces.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        match self.trailers.take() {
+            Some(trailers) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.pieces.is_empty() && self.rest.is_end_stream()
+        self.pieces.is_empty() && self.trailers.is_none() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -109,16 +148,15 @@ pub(crate) fn detect_client_abort(body: Body) -> (Body, ClientAborted) {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
-    use http::HeaderMap;
     use http_body_util::BodyExt;
 
     use super::*;
 
     #[test]
-    fn trailers_are_forwarded_after_any_body() {
+    fn trailers_follow_any_body() {
         for pieces in [1, 2, 40] {
             let mut trailers = HeaderMap::new();
-            trailers.insert("x-forwarded-for", http::HeaderValue::from_static("me"));
+            trailers.insert("x-sum", http::HeaderValue::from_static("1"));
             let mut frames: VecDeque<_> = (0..pieces)
                 .map(|_| Frame::data(Bytes::from_static(&[b'x'; 1024])))
                 .collect();
@@ -129,14 +167,19 @@ mod tests {
             let passed = buffer_start(body)
                 .now_or_never()
                 .expect("the body has arrived");
-            let passed = passed
-                .expect("the body has no error")
+            let passed = passed.expect("the body has no error");
+            assert!(!passed.is_end_stream(), "{pieces}");
+            let restrict = |trailers: &mut HeaderMap| {
+                trailers.insert("x-seen", http::HeaderValue::from_static("1"));
+            };
+            let passed = with_trailers(passed, Some(restrict))
                 .collect()
                 .now_or_never();
             let passed = passed
                 .expect("the body has arrived")
                 .expect("the body has no error");
-            assert!(passed.trailers().is_none(), "{pieces}");
+            let trailers = passed.trailers().expect("the trailers are passed");
+            assert!(trailers.contains_key("x-sum") && trailers.contains_key("x-seen"));
             assert_eq!(passed.to_bytes().len(), pieces * 1024);
         }
     }

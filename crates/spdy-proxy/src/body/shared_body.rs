@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
@@ -71,6 +72,8 @@ struct SharedBodyState {
     /// All bytes, if they were announced.
     announced: Option<u64>,
     end: Option<Result<(), IncompleteBody>>,
+    /// Trailers that no reader has yet. The first reader at the end takes them.
+    trailers: Option<HeaderMap>,
     next_reader: usize,
     /// By reader number: the index of the next piece, and the waker.
     readers: BTreeMap<usize, (usize, Option<Waker>)>,
@@ -166,6 +169,7 @@ fn recording(
         stored: None,
         announced,
         end: None,
+        trailers: None,
         next_reader: 0,
         readers: BTreeMap::new(),
         writer: None,
@@ -229,6 +233,11 @@ impl SharedBodyWriter {
             (Some(_), _) => {}
         }
         Poll::Pending
+    }
+
+    /// Sets the trailers that follow the body, for a body with one reader.
+    pub fn set_trailers(&mut self, trailers: HeaderMap) {
+        lock(&self.shared).trailers = Some(trailers);
     }
 
     /// The body is complete. Returns the pieces if they were retained: they stay until this is dropped, or the cache has them.
@@ -367,7 +376,10 @@ impl http_body::Body for SharedBodyReader {
                 *waker = Some(cx.waker().clone());
                 Poll::Pending
             }
-            Some(Ok(())) => Poll::Ready(None),
+            Some(Ok(())) => {
+                let trailers = shared.trailers.take();
+                Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+            }
             Some(Err(_)) if !self.has_yielded => {
                 drop(guard);
                 self.has_yielded = true;
@@ -389,7 +401,7 @@ impl http_body::Body for SharedBodyReader {
         }
         let at = shared.readers.get(&self.number).map(|(at, _)| *at);
         let has_all = at.is_none_or(|at| at == shared.dropped + shared.pieces.len());
-        has_all && matches!(shared.end, Some(Ok(())))
+        has_all && matches!(shared.end, Some(Ok(()))) && shared.trailers.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

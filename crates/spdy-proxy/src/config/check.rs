@@ -52,6 +52,9 @@ impl Config {
                 "listen.trusted to be set, because any other sender could claim any client address";
             return Some(("listen.proxy_protocol", expected, "true".to_owned()));
         }
+        if let Some(fault) = self.check_client_certificates() {
+            return Some(fault);
+        }
         if let Some(wrong) = self.admin.as_ref().and_then(AdminConfig::invalid_host) {
             let expected = "hostnames without a port, such as metrics.internal";
             return Some(("admin.names", expected, format!("{wrong:?}")));
@@ -66,6 +69,31 @@ impl Config {
         }
         let is_for_none = self.site.is_empty();
         is_for_none.then(|| ("site", "at least one", "0".to_owned()))
+    }
+
+    /// Client certificates need TLS, and if they are required, no request may come without it.
+    fn check_client_certificates(&self) -> Option<InvalidValue> {
+        const KEY: &str = "listen.client_certificates";
+        let accepted = self.listen.client_certificates.as_ref()?;
+        let found = || format!("{:?}", accepted.authorities);
+        if self.listen.tls().is_empty() {
+            return Some((KEY, "listen.tls to be set", found()));
+        }
+        if !accepted.required {
+            return None;
+        }
+        let is_open = |site: &SiteConfig| !site.redirect_to_https;
+        if !self.listen.plain.is_empty() && self.site.iter().any(is_open) {
+            let expected =
+                "redirect_to_https in each site, because listen.plain needs no certificate";
+            return Some((KEY, expected, found()));
+        }
+        let acme = self.tls.acme.as_ref();
+        acme.is_some_and(|acme| acme.challenge == Challenge::TlsAlpn01)
+            .then(|| {
+                let expected = "another tls.acme.challenge than tls-alpn-01, for which the authority connects without a certificate";
+                (KEY, expected, found())
+            })
     }
 
     /// Features whose entries are found by the secret need a secret that survives a restart.

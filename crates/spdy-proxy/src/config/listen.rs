@@ -41,6 +41,25 @@ pub struct ListenConfig {
     /// Whether each TCP connection of a trusted proxy begins with a PROXY protocol header, version 1 or 2. The header names
     /// the client that limits apply to. `X-Forwarded-For` and `X-Forwarded-Proto` are then ignored. Default `false`.
     pub proxy_protocol: bool,
+    /// Which certificates clients may show on the listeners with TLS, also over QUIC. Origins get them in `Client-Cert`. Default: none
+    /// is requested.
+    pub client_certificates: Option<ClientCertificatesConfig>,
+}
+
+/// The certificates of clients (mutual TLS).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClientCertificatesConfig {
+    /// The certificates of the authorities that sign those of clients, PEM. A reload reads it again.
+    pub authorities: PathBuf,
+    /// Whether the handshake of a client without a certificate fails. With `false`, its requests have no `Client-Cert`. Default `true`.
+    #[serde(default = "yes")]
+    pub required: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Default for ListenConfig {
@@ -55,6 +74,7 @@ impl Default for ListenConfig {
             public_addresses: Vec::new(),
             trusted: Vec::new(),
             proxy_protocol: false,
+            client_certificates: None,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::config::servers::{HealthConfig, ServerConfig, is_origin_url, redact_o
 use crate::config::site_path::SitePathConfig;
 
 /// Statuses of the accelerator's own errors.
-const ERROR_STATUSES: [u16; 9] = [400, 403, 408, 429, 501, 502, 503, 504, 508];
+const ERROR_STATUSES: [u16; 10] = [400, 401, 403, 408, 429, 501, 502, 503, 504, 508];
 /// Longest host name, without the final dot (RFC 1035 §3.1).
 const MAX_NAME_BYTES: usize = 253;
 /// Longest label of a host name (RFC 1035 §2.3.4).
@@ -64,7 +64,7 @@ pub struct SiteConfig {
     /// `Strict-Transport-Security` (RFC 6797) of responses over TLS: browsers then use only TLS. Optional.
     pub hsts: Option<HstsConfig>,
     /// Files with the pages that clients get in place of the accelerator's own error messages, by status: `{ 503 = "busy.html" }`.
-    /// Errors of the origin pass unchanged. Statuses: 400, 403, 408, 429, 501 to 504, 508.
+    /// Errors of the origin pass unchanged. Statuses: 400, 401, 403, 408, 429, 501 to 504, 508.
     #[serde(default)]
     pub error_pages: BTreeMap<String, PathBuf>,
     /// Rules for some paths: access, headers and storage.
@@ -182,7 +182,7 @@ impl SiteConfig {
             status.is_ok_and(|status| ERROR_STATUSES.contains(&status))
         };
         let wrong = self.error_pages.keys().find(|status| !is_own(status))?;
-        let expected = "400, 403, 408, 429, 501 to 504 or 508";
+        let expected = "400, 401, 403, 408, 429, 501 to 504 or 508";
         Some(("site.error_pages", expected, wrong.clone()))
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use http::HeaderValue;
 use http::header::{self, HeaderName};
@@ -27,7 +28,7 @@ const FRAMING_FIELDS: [HeaderName; 9] = [
     header::VARY,
 ];
 
-/// Rules for some paths of a site's own origin. `allow`, `deny` and `requests_per_second` apply for each entry whose path matches;
+/// Rules for some paths of a site's own origin. `allow`, `deny`, `requests_per_second` and `basic_auth` apply for each entry whose path matches;
 /// of the other keys, those of the entry with the longest path apply.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +42,14 @@ pub struct SitePathConfig {
     /// The path that takes the place of `path` in requests to the origin, such as `/` for an application that is written to
     /// run at `/`. Redirects of the origin to it lead back to `path`. Default `path` itself.
     pub origin_path: Option<String>,
+    /// A folder of files that takes the place of the origin for these paths, which end in `/`. Files are neither stored in the cache nor
+    /// listed. Symbolic links that lead out of it, and names that begin with a dot, get 404. Default none.
+    pub folder: Option<PathBuf>,
+    /// Whether the origin speaks gRPC: POST requests with the type `application/grpc` go to it over HTTP/2 only, also without TLS, and
+    /// both bodies are streams. They are neither buffered nor stored, and may be silent for `upstream.grpc_idle_timeout_s`. Default
+    /// `false`.
+    #[serde(default)]
+    pub grpc: bool,
     /// Addresses and ranges (`10.0.0.0/8`) of the clients that may request these paths; all others get 403. Default all.
     pub allow: Option<Vec<String>>,
     /// Addresses and ranges of clients that get 403.
@@ -49,6 +58,14 @@ pub struct SitePathConfig {
     /// Requests of one client, saved up for five seconds; more get 429. Range: at least 1. Default no limit.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub requests_per_second: Option<u32>,
+    /// A file of users and hashes of their passwords, as Apache's `htpasswd -B` writes (bcrypt; `$5$`, `$6$` and `{SHA}` too). Clients
+    /// need a password by HTTP's Basic scheme, or get 401. Default none.
+    pub basic_auth: Option<PathBuf>,
+    /// The name that browsers show when they ask for the password. Default the site's first name.
+    pub basic_auth_realm: Option<String>,
+    /// Whether the origin gets the `Authorization` header of requests that `basic_auth` has checked. Default `false`.
+    #[serde(default)]
+    pub forward_authorization: bool,
     /// Headers of requests to the origin: their names and values. An empty value removes the header.
     #[serde(default)]
     pub request_headers: BTreeMap<String, String>,
@@ -105,6 +122,14 @@ impl SitePathConfig {
                 return Some(("site.paths.origin_path", expected, format!("{to:?}")));
             }
         }
+        if let Some(folder) = &self.folder {
+            let has_origin = self.origin.is_some() || self.origin_path.is_some() || self.grpc;
+            if has_origin || !path.ends_with('/') {
+                let expected =
+                    "a `path` that ends with /, and no origin, origin_path or grpc beside it";
+                return Some(("site.paths.folder", expected, format!("{folder:?}")));
+            }
+        }
         for (key, texts) in [
             (
                 "site.paths.allow",
@@ -121,6 +146,21 @@ impl SitePathConfig {
         if self.requests_per_second == Some(0) {
             let expected = "at least 1";
             return Some(("site.paths.requests_per_second", expected, "0".to_owned()));
+        }
+        if let Some(realm) = &self.basic_auth_realm {
+            let is_text = |c: char| (' '..='~').contains(&c) && c != '"' && c != '\\';
+            if self.basic_auth.is_none() || realm.is_empty() || !realm.chars().all(is_text) {
+                let expected = "ASCII text without \" and \\, beside basic_auth";
+                return Some((
+                    "site.paths.basic_auth_realm",
+                    expected,
+                    format!("{realm:?}"),
+                ));
+            }
+        }
+        if self.forward_authorization && self.basic_auth.is_none() {
+            let key = "site.paths.forward_authorization";
+            return Some((key, "basic_auth to be set", "true".to_owned()));
         }
         if self.ttl_s == Some(0) {
             let expected = "at least 1; `store = false` stores nothing";

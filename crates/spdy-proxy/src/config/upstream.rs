@@ -22,6 +22,10 @@ pub struct UpstreamConfig {
     pub head_timeout_s: u64,
     /// Time between two pieces of a body. Default 30.
     pub body_timeout_s: u64,
+    /// Time without a byte in either direction after which a gRPC call is ended (`site.paths.grpc`), in place of `head_timeout_s` and
+    /// `body_timeout_s`. Range: 1 to 86400. Default 300.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
+    pub grpc_idle_timeout_s: u64,
     /// Time in which an origin may read nothing of an upload, or less than 240 bytes a second. Range: 1 to 86400.
     /// Default 60.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
@@ -76,6 +80,7 @@ impl Default for UpstreamConfig {
             connect_timeout_s: 5,
             head_timeout_s: 30,
             body_timeout_s: 30,
+            grpc_idle_timeout_s: 300,
             write_timeout_s: 60,
             retries: 1,
             retry_percent: 20,
@@ -111,6 +116,12 @@ impl UpstreamConfig {
         Duration::from_secs(self.rest_s)
     }
 
+    /// How long both bodies of a gRPC call may be silent.
+    #[must_use]
+    pub fn grpc_idle_timeout(&self) -> Duration {
+        Duration::from_secs(self.grpc_idle_timeout_s)
+    }
+
     /// How long a request waits for its turn.
     #[must_use]
     pub fn queue_timeout(&self) -> Duration {
@@ -138,9 +149,13 @@ impl UpstreamConfig {
             let found = self.retry_percent.to_string();
             return Some(("upstream.retry_percent", "0 to 100", found));
         }
-        if !(1..=DAY_S).contains(&self.write_timeout_s) {
-            let found = self.write_timeout_s.to_string();
-            return Some(("upstream.write_timeout_s", "1 to 86400", found));
+        for (key, found) in [
+            ("upstream.write_timeout_s", self.write_timeout_s),
+            ("upstream.grpc_idle_timeout_s", self.grpc_idle_timeout_s),
+        ] {
+            if !(1..=DAY_S).contains(&found) {
+                return Some((key, "1 to 86400", found.to_string()));
+            }
         }
         if !(1..=self.connections).contains(&self.max_uploads()) {
             let expected = "at least 1, and no more than upstream.connections";

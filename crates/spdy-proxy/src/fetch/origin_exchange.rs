@@ -9,9 +9,11 @@
 //!   └───────────┘ a whole that cannot be stored, and a client that wants a part: the part is requested (fetch/range_fill/)
 //! ```
 
+use std::pin::pin;
 use std::time::Duration;
 
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use futures_util::future::{Either, select};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header, response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::CacheStatus;
@@ -19,20 +21,29 @@ use spdy_cache::freshness::Times;
 use spdy_cache::lookup::Failure;
 use spdy_cache::validate::strip_conditions;
 use spdy_frame::priority::Priority;
+use spdy_net::interim::interim_responses::InterimResponses;
+use tokio::sync::mpsc;
+use url::Url;
 
-use crate::body::request_body::{buffer_start, defer_until_continue, detect_client_abort};
+use crate::body::call_streams::CallStreams;
+use crate::body::request_body::{
+    buffer_start, defer_until_continue, detect_client_abort, with_trailers,
+};
 use crate::fetch::delivery::ExchangeOutcome;
 use crate::fetch::fetch_state::{FetchPurpose, FetchState};
 use crate::fetch::origin_spans::FetchSpans;
 use crate::fetch::range_fill::credit::RangeFill;
 use crate::fetch::range_fill::request_whole::{self, SentRequest};
 use crate::fetch::{conditions, follow_redirect, negative, process_response, revalidate};
+use crate::request::origin_hints::OriginHints;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::class_of;
+use crate::request::trailer_fields;
 use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
+use crate::upstream::grpc::GrpcCall;
 use crate::upstream::third_party::ThirdPartyLimits;
 
 /// One exchange with an origin.
@@ -50,13 +61,19 @@ impl OriginExchange {
         if let Some(negative_response) = negative::respond(&mut self.fetch) {
             return ExchangeOutcome::response(negative_response);
         }
-        let body = match self.fetch.request.expects_continue(&body) {
-            true => defer_until_continue(body),
-            false => match buffer_start(body).await {
+        let is_grpc = self.fetch.request.streams.is_grpc;
+        let call = is_grpc.then(|| CallStreams::new(&self.fetch.context.clock.runtime));
+        let body = if let Some(call) = &call {
+            call.request(body) // not buffered: the origin may respond to each message
+        } else if self.fetch.request.expects_continue(&body) {
+            defer_until_continue(body)
+        } else {
+            match buffer_start(body).await {
                 Ok(body) => body,
                 Err(_) => return ExchangeOutcome::response(incomplete_request()),
-            },
+            }
         };
+        let body = self.with_allowed_trailers(body);
         let mut fill = request_whole::start(&mut self.fetch);
         let mut headers = self.first_headers(&body);
         let (body, aborted) = detect_client_abort(body);
@@ -150,6 +167,12 @@ impl OriginExchange {
             if let Some(fill) = &mut fill {
                 fill.charge(body.size_hint().exact().unwrap_or_default());
             }
+            if let Some(call) = call {
+                let timeout = self.fetch.context.origins.upstream().grpc_idle_timeout;
+                let body = call.response(body, timeout);
+                let response = process_response::pass_call(self.fetch, head, body);
+                return ExchangeOutcome::response(response);
+            }
             return match process_response::process(self.fetch, &at, head, body, times, &redirects) {
                 ExchangeOutcome::Delivery(delivery) => {
                     ExchangeOutcome::Delivery(Box::new(delivery.with_range_fill(fill)))
@@ -162,6 +185,19 @@ impl OriginExchange {
                 }
             };
         }
+    }
+
+    /// `body` with the trailers that the origin may receive. Another host receives none.
+    fn with_allowed_trailers(&self, body: Body) -> Body {
+        let request = &self.fetch.request;
+        let rule = request.path_rule.clone();
+        let restrict = request
+            .proxied
+            .is_none()
+            .then_some(move |trailers: &mut HeaderMap| {
+                trailer_fields::restrict_request(trailers, rule.as_deref());
+            });
+        with_trailers(body, restrict)
     }
 
     /// The fields of the first request, which has this body.
@@ -198,11 +234,22 @@ impl OriginExchange {
         origin: &mut Duration,
     ) -> (Result<Response<Body>, UpstreamError>, Times) {
         (*request.method_mut(), *request.uri_mut()) = (at.head.method.clone(), at.origin_uri());
+        if at.streams.is_grpc {
+            request.extensions_mut().insert(GrpcCall);
+        }
         let span = spans.map(|spans| spans.start_request(at, request.headers_mut()));
         let requested = self.fetch.context.clock.wall_now();
         let sent_at = self.fetch.context.clock.now();
         let priority = self.priority();
-        let result = self.request_origin(at, request, priority).await;
+        let result = match self.hints_of(at) {
+            None => self.request_origin(at, request, priority).await,
+            Some((hints, page)) => {
+                let (listens, heads) = InterimResponses::channel();
+                request.extensions_mut().insert(listens);
+                let response = self.request_origin(at, request, priority);
+                self.pass_hints(at, hints, &page, heads, response).await
+            }
+        };
         *origin += self.fetch.context.clock.now() - sent_at;
         if let Some(span) = span {
             let outcome = result.as_ref();
@@ -221,6 +268,37 @@ impl OriginExchange {
             received: self.fetch.context.clock.wall_now(),
         };
         (result, times)
+    }
+
+    /// How early hints get to the client of the request for `at`, and its URL; `None` if no client accepts them.
+    fn hints_of<'a>(&self, at: &'a ProxyRequest) -> Option<(&'a OriginHints, Url)> {
+        let is_for_client = self.fetch.purpose == FetchPurpose::Client && at.proxied.is_none();
+        let hints = at.origin_hints.as_ref().filter(|_| is_for_client)?;
+        Some((hints, at.client_url()?))
+    }
+
+    /// The output of `response`. Passes the early hints among the interim `heads` that arrive before it.
+    async fn pass_hints<T>(
+        &self,
+        at: &ProxyRequest,
+        hints: &OriginHints,
+        page: &Url,
+        mut heads: mpsc::Receiver<response::Parts>,
+        response: impl Future<Output = T>,
+    ) -> T {
+        let rules = &at.site.rules;
+        let is_rewritten = !at.rewriting_disabled && !rules.is_dry_run();
+        let facts = self.fetch.observations();
+        let mut response = pin!(response);
+        loop {
+            let head = match select(response.as_mut(), pin!(heads.recv())).await {
+                Either::Left((response, _)) => return response,
+                Either::Right((Some(head), _)) => head,
+                Either::Right((None, _)) => break,
+            };
+            hints.pass(&head, page, is_rewritten.then_some(&**rules), &facts);
+        }
+        response.await
     }
 
     fn priority(&self) -> Priority {
@@ -256,6 +334,13 @@ impl OriginExchange {
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let (clock, telemetry) = (&self.fetch.context.clock, &self.fetch.context.telemetry);
+        let rule = proxy_request.origin_rule();
+        if let Some(folder) = rule.and_then(|rule| rule.folder.as_ref()) {
+            let target = request.uri().path_and_query();
+            let target = target.map_or("/", |target| target.as_str());
+            let (method, headers, now) = (request.method(), request.headers(), clock.wall_now());
+            return Ok(folder.respond(method, target, headers, now).await);
+        }
         let (upstream, begun) = (self.fetch.context.origins.upstream(), clock.now());
         let result = match &proxy_request.proxied {
             None => {

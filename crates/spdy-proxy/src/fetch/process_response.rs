@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use http::{Method, Response, StatusCode, header, response};
+use http::{HeaderMap, Method, Response, StatusCode, header, response};
 use spdy::body::Body;
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::freshness::Times;
@@ -20,6 +20,7 @@ use spdy_cache::lookup::Failure;
 use spdy_cache::storable::Uncacheable;
 use spdy_cache::stored::Stored;
 
+use crate::body::request_body::with_trailers;
 use crate::fetch::delivery::{ClientHead, Delivery, ExchangeOutcome, OriginResponse, Storage};
 use crate::fetch::fetch_state::FetchState;
 use crate::fetch::served_head::{self, clone_head};
@@ -29,6 +30,7 @@ use crate::fetch::storable::{
 use crate::fetch::{conditions, negative, revalidate};
 use crate::request::forward_headers;
 use crate::request::proxy_request::ProxyRequest;
+use crate::request::trailer_fields;
 use crate::response::breach_guard;
 use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
@@ -44,6 +46,7 @@ pub(crate) fn process(
     times: Times,
     redirects: &RedirectChain,
 ) -> ExchangeOutcome {
+    let announcement = trailer_fields::announcement(&head.headers);
     forward_headers::remove_hop_by_hop(&mut head.headers);
     // A client that follows the origin's own `Alt-Svc` would bypass the proxy (RFC 7838). The proxy sends its own.
     head.headers.remove(header::ALT_SVC);
@@ -150,6 +153,14 @@ pub(crate) fn process(
     let is_redirect_free = at.key == fetch.request.key;
     let (mut client, ()) = Response::new(()).into_parts();
     (client.status, client.headers) = (head.status, served);
+    // Clients of HTTP/1.1 get the trailers that are announced. Stored responses have none.
+    if let Some(names) = announcement
+        && stored.is_none()
+        && plan.passes()
+        && fetch.request.streams.takes_trailers
+    {
+        client.headers.insert(header::TRAILER, names);
+    }
     let may_encode = match &stored {
         Some((stored, _)) => !breach_guard::is_stored_per_client(&fetch.request, stored),
         None => !breach_guard::may_contain_secret(&fetch.request, &head.headers),
@@ -178,4 +189,31 @@ pub(crate) fn process(
     };
     let delivery = Delivery::new(fetch, origin, client, storage, plan);
     ExchangeOutcome::Delivery(Box::new(delivery))
+}
+
+/// The response to a gRPC call: its body is passed as a stream. A response whose head has the status of the call stays one without a
+/// body.
+pub(crate) fn pass_call(
+    mut fetch: FetchState,
+    mut head: response::Parts,
+    body: Body,
+) -> Response<Body> {
+    fetch.stop_coalescing();
+    forward_headers::remove_hop_by_hop(&mut head.headers);
+    head.headers.remove(header::ALT_SVC);
+    let rule = fetch.request.path_rule.clone();
+    if let Some(rule) = &rule {
+        rule.edit_response(&mut head.headers);
+    }
+    CacheStatus::forwarded(CACHE_NAME, fetch.forward_reason).append_to(&mut head.headers);
+    let body = match http_body::Body::is_end_stream(&body) {
+        true => Body::empty(),
+        false => {
+            let restrict = move |trailers: &mut HeaderMap| {
+                trailer_fields::restrict_response(trailers, rule.as_deref());
+            };
+            with_trailers(body, Some(restrict))
+        }
+    };
+    respond::with_outcome(Response::from_parts(head, body), Outcome::UNCACHEABLE)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use http_body::Body as _;
 use spdy::body::{Body, BoxError};
 use spdy_cache::body::Body as CacheBody;
@@ -25,6 +25,7 @@ use crate::fetch::context::FetchContext;
 use crate::fetch::finished_page::{self, FinishedPage};
 use crate::fetch::page_observer::PagePrefetches;
 use crate::request::proxy_request::ProxyRequest;
+use crate::request::trailer_fields;
 use crate::rewrite::page_text;
 use crate::rewrite::response_rewriter::ResponseRewriter;
 use crate::rewrite::rewrite_facts::{self, RewriteFacts};
@@ -136,7 +137,12 @@ impl Pump {
             let mut piece = match event.await {
                 PumpEvent::Frame(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => data,
-                    Err(_) => continue, // trailers are not stored, and not passed on
+                    Err(frame) => {
+                        if let Ok(trailers) = frame.into_trailers() {
+                            self.pass_trailers(trailers);
+                        }
+                        continue;
+                    }
                 },
                 PumpEvent::Frame(Some(Err(error))) => return self.abort(error.to_string()),
                 PumpEvent::Frame(None) => return self.finish().await,
@@ -187,6 +193,18 @@ impl Pump {
                     tokio::task::yield_now().await;
                 }
             }
+        }
+    }
+
+    /// Passes `trailers` to the client of a response that is neither rewritten nor stored. Trailers of other responses are dropped.
+    fn pass_trailers(&mut self, mut trailers: HeaderMap) {
+        let is_passed = self.shared.is_none()
+            && self.rewriter.is_pass_through()
+            && self.request.streams.takes_trailers;
+        if is_passed {
+            let rule = self.request.path_rule.as_deref();
+            trailer_fields::restrict_response(&mut trailers, rule);
+            self.writer.set_trailers(trailers);
         }
     }
 

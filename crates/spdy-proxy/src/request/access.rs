@@ -1,14 +1,19 @@
-//! Whether a client may make a request at all: over TLS only, from some addresses, at a limited rate. Checked before the lookup in the cache.
+//! Whether a client may make a request at all: over TLS only, from some addresses, at a limited rate, with a password. Checked before the
+//! lookup in the cache.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::request;
 use spdy_clock::Instant;
 use spdy_net::handler::RequestInfo;
 
+use crate::passwords::basic_credentials::BasicCredentials;
+use crate::passwords::password_file::PasswordFile;
 use crate::request::client_origin::request_target;
 use crate::request::rejection::RequestRejection;
+use crate::sites::path_rules::Passwords;
 use crate::sites::site::Site;
 
 /// Checks the request with `head` for `authority`, which `client` made at `now`.
@@ -33,13 +38,68 @@ pub(crate) fn check(
     if site.named(authority).is_some() {
         return Ok(()); // an alias of another host has no paths of the site
     }
-    site.paths.check_access(target, client, now)?;
+    for target in targets(site, target) {
+        site.paths.check_access(&target, client, now)?;
+    }
+    Ok(())
+}
+
+/// The client's `target`, and the target at the origin if that is another one there.
+fn targets<'a>(site: &Site, target: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
     let rule = site
         .paths
         .of_origin(target)
         .filter(|rule| rule.origin().is_none());
-    if let Some(Cow::Owned(at_origin)) = rule.map(|rule| rule.origin_target(target)) {
-        site.paths.check_access(&at_origin, client, now)?;
+    let at_origin = rule.map(|rule| rule.origin_target(target));
+    let at_origin = at_origin.filter(|at_origin| matches!(at_origin, Cow::Owned(_)));
+    std::iter::once(Cow::Borrowed(target)).chain(at_origin)
+}
+
+/// The credentials that a client sent, and where they must be right.
+#[derive(Debug)]
+pub(crate) struct CredentialCheck {
+    pub(crate) credentials: BasicCredentials,
+    pub(crate) files: Vec<Arc<PasswordFile>>,
+    pub(crate) realm: String,
+    /// Whether the origin gets them.
+    pub(crate) is_forwarded: bool,
+}
+
+impl CredentialCheck {
+    /// Whether they were verified before in each file.
+    pub(crate) fn is_known(&self) -> bool {
+        self.files.iter().all(|file| file.knows(&self.credentials))
     }
-    Ok(())
+}
+
+/// The credentials that the request with `head` for `authority` needs; `None` if it needs none.
+///
+/// # Errors
+///
+/// The request has none.
+pub(crate) fn credentials(
+    site: &Site,
+    authority: &str,
+    head: &request::Parts,
+) -> Result<Option<CredentialCheck>, RequestRejection> {
+    if site.named(authority).is_some() {
+        return Ok(None); // as in `check`
+    }
+    let targets = targets(site, request_target(head));
+    let needed: Vec<Passwords> = targets
+        .flat_map(|target| site.paths.passwords(&target))
+        .collect();
+    let Some(first) = needed.first() else {
+        return Ok(None);
+    };
+    let realm = first.realm.clone().unwrap_or_else(|| site.name.clone());
+    let Some(credentials) = BasicCredentials::of(&head.headers) else {
+        return Err(RequestRejection::Credentials { realm });
+    };
+    Ok(Some(CredentialCheck {
+        credentials,
+        is_forwarded: needed.iter().all(|passwords| passwords.is_forwarded),
+        files: needed.into_iter().map(|passwords| passwords.file).collect(),
+        realm,
+    }))
 }

@@ -20,6 +20,7 @@ use crate::body::content_coding::AcceptedCodings;
 use crate::request::client_origin::request_target;
 use crate::request::proxy_request::{ProxyRequest, copy_conditions};
 use crate::request::rejection::RequestRejection;
+use crate::request::stream_traits::StreamTraits;
 use crate::request::websocket_handshake;
 use crate::sites::site::Site;
 
@@ -69,7 +70,10 @@ impl ProxyRequest {
             rewriting_disabled: is_off,
             authority,
             span_context: None,
+            origin_hints: None,
+            client_certificate: None,
             path_rule: None,
+            streams: StreamTraits::default(),
             client_headers: Some(client_headers),
         })
     }

@@ -1,7 +1,9 @@
 //! Header fields between client, accelerator and origin: which are passed on, and which are replaced (RFC 9110 §7.6).
 
+use data_encoding::BASE64;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Version};
+use spdy_net::client_certificate::ClientCertificate;
 use spdy_net::handler::RequestInfo;
 
 use crate::request::forgeable_headers;
@@ -12,6 +14,8 @@ pub(crate) const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 pub(crate) const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
 pub(crate) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// RFC 9440.
+const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// Fields of a connection that `Connection` need not name.
@@ -27,6 +31,11 @@ static HOP_BY_HOP: [HeaderName; 10] = [
     HeaderName::from_static("proxy-connection"),
     HeaderName::from_static("http2-settings"),
 ];
+
+/// Whether the field is about one connection, even if `Connection` does not name it.
+pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
+    HOP_BY_HOP.contains(name)
+}
 
 /// Removes the fields about one connection.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
@@ -77,6 +86,14 @@ pub(crate) fn set_forwarded_headers(
         Ok(host) => headers.insert(FORWARDED_HOST, host),
         Err(_) => headers.remove(FORWARDED_HOST),
     };
+}
+
+/// States the client's certificate, for a site's own origin (RFC 9440 §2.2). What the client claimed was removed before.
+pub(crate) fn set_client_certificate(headers: &mut HeaderMap, certificate: &ClientCertificate) {
+    let encoded = BASE64.encode(certificate.der());
+    if let Ok(value) = HeaderValue::try_from(format!(":{encoded}:")) {
+        headers.insert(CLIENT_CERT, value);
+    }
 }
 
 /// The scheme that the client used.

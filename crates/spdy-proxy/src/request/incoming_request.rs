@@ -11,6 +11,7 @@ use crate::config::websocket::WebSocketConfig;
 use crate::request::client_origin::request_target;
 use crate::request::forgeable_headers;
 use crate::request::forward_headers;
+use crate::request::origin_hints::OriginHints;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::rejection::RequestRejection;
 use crate::sites::site::Site;
@@ -54,9 +55,17 @@ impl IncomingRequest {
         self.0.span_context = context;
     }
 
+    /// Passes early hints of the origin to the client by `hints`.
+    pub(crate) fn set_origin_hints(&mut self, hints: Option<OriginHints>) {
+        self.0.origin_hints = hints.filter(|_| self.0.proxied.is_none());
+    }
+
     /// The limits of WebSockets, if the request is for one and the site allows them.
     pub(crate) fn socket(&self) -> Option<WebSocketConfig> {
-        self.0.site.websocket.filter(|_| self.0.is_websocket)
+        let rule = self.0.path_rule.as_ref();
+        let is_folder = rule.is_some_and(|rule| rule.folder.is_some());
+        let websocket = self.0.site.websocket.filter(|_| self.0.is_websocket);
+        websocket.filter(|_| !is_folder)
     }
 
     /// True if the client's own fields are enough to match the `Vary` of `stored`: it names no field that the proxy sets for the origin.
@@ -90,6 +99,14 @@ impl IncomingRequest {
         }
         let (from, is_from_trusted) = (request.from, request.is_from_trusted);
         forgeable_headers::remove_forgeable(&mut head.headers, &head.method, from, is_from_trusted);
+        // The connection of a trusted proxy has the proxy's certificate, and the proxy states that of the client.
+        if let Some(certificate) = request
+            .client_certificate
+            .take()
+            .filter(|_| !is_from_trusted)
+        {
+            forward_headers::set_client_certificate(&mut head.headers, &certificate);
+        }
         forward_headers::set_forwarded_headers(&mut head.headers, from, request.arrival, authority);
         forward_headers::append_via_and_cdn_loop(&mut head.headers, head.version, &site.name);
         if let Some(hops) = forward_headers::max_forwards(&head.method, &head.headers) {

@@ -8,11 +8,15 @@ pub(crate) mod forgeable_headers;
 pub(crate) mod forward_headers;
 pub(crate) mod forwarded;
 pub mod incoming_request;
+pub(crate) mod origin_hints;
+pub(crate) mod password_checks;
 pub(crate) mod prefetch_step;
 pub mod proxy_request;
 pub mod rejection;
 pub(crate) mod status_class;
+pub(crate) mod stream_traits;
 #[cfg(test)]
 pub(crate) mod test_key;
+pub(crate) mod trailer_fields;
 pub mod websocket_handshake;
 pub(crate) mod websocket_limit;

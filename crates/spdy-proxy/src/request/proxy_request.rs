@@ -8,6 +8,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, request};
 use spdy::body::Body;
 use spdy_cache::key::{Key, KeyParts};
+use spdy_net::client_certificate::ClientCertificate;
 use spdy_net::handler::RequestInfo;
 use spdy_net::interim::expect_continue::expects_continue;
 use spdy_rewrite::csp::guard;
@@ -25,8 +26,10 @@ use crate::request::client_origin::{client_origin, client_origin_text};
 use crate::request::forgeable_headers::FromTrustedProxy;
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
+use crate::request::origin_hints::OriginHints;
 use crate::request::prefetch_step::PrefetchStep;
 use crate::request::rejection::RequestRejection;
+use crate::request::stream_traits::StreamTraits;
 use crate::request::websocket_handshake;
 use crate::sites::page_policies::PagePolicy;
 use crate::sites::path_rules::PathRule;
@@ -64,8 +67,14 @@ pub struct ProxyRequest {
     pub authority: String,
     /// Its span context, or that of the request it is prefetched for; `None` without spans.
     pub span_context: Option<SpanContext>,
+    /// Passes early hints of the origin to the client; `None` if it accepts none.
+    pub(crate) origin_hints: Option<OriginHints>,
+    /// The certificate of the client, which its origin gets; `None` without one, and for resources of other hosts.
+    pub(crate) client_certificate: Option<ClientCertificate>,
     /// The rule for its headers and storage; `None` without one, and for resources of other hosts.
     pub(crate) path_rule: Option<Arc<PathRule>>,
+    /// How its bodies are passed. For resources of other hosts: no call, and no trailers.
+    pub(crate) streams: StreamTraits,
     /// The client's request fields, where the origin gets fewer.
     pub(crate) client_headers: Option<HeaderMap>,
 }
@@ -162,13 +171,18 @@ impl ProxyRequest {
             rules: &rules,
         };
         let key = Key::new(&key).map_err(|_| unusable())?;
+        let streams = StreamTraits::of(&head, path_rule.as_ref().is_some_and(|rule| rule.grpc));
+        let client_certificate = head.extensions.get().cloned();
         let mut head = head;
         head.extensions.clear();
         forward_headers::remove_hop_by_hop(&mut head.headers);
+        streams.announce(&mut head.headers);
         let accepted_codings = AcceptedCodings::of(&head.headers);
-        let accept_encoding = HeaderValue::from_static(accepted_codings.header_value());
-        head.headers
-            .insert(header::ACCEPT_ENCODING, accept_encoding);
+        if !streams.is_grpc {
+            let accept_encoding = HeaderValue::from_static(accepted_codings.header_value());
+            head.headers
+                .insert(header::ACCEPT_ENCODING, accept_encoding);
+        }
         Ok(Self {
             site,
             proxied: None,
@@ -184,7 +198,10 @@ impl ProxyRequest {
             rewriting_disabled: is_off,
             authority,
             span_context: None,
+            origin_hints: None,
+            client_certificate,
             path_rule,
+            streams,
             client_headers: None,
         })
     }
@@ -270,7 +287,10 @@ impl ProxyRequest {
             rewriting_disabled: false,
             authority,
             span_context: None,
+            origin_hints: None,
+            client_certificate: None,
             path_rule: None,
+            streams: StreamTraits::default(),
             client_headers: Some(client_headers),
         })
     }

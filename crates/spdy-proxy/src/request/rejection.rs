@@ -44,6 +44,12 @@ pub enum RequestRejection {
     /// The client's address may not request the path (`site.paths`).
     #[error("the client's address may not request this path")]
     Address,
+    /// The client needs a password (`site.paths.basic_auth`), and sent none, or a wrong one.
+    #[error("the client sent no password, or a wrong one")]
+    Credentials {
+        /// The name for the client's user.
+        realm: String,
+    },
     /// The client makes too many requests for the path (`site.paths`).
     #[error("the client makes too many requests for this path")]
     Rate,
@@ -67,6 +73,7 @@ impl RequestRejection {
             Self::Redirect { .. } => StatusCode::TEMPORARY_REDIRECT,
             Self::Insecure { .. } => StatusCode::PERMANENT_REDIRECT,
             Self::Address => StatusCode::FORBIDDEN,
+            Self::Credentials { .. } => StatusCode::UNAUTHORIZED,
             Self::Rate => StatusCode::TOO_MANY_REQUESTS,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::Handshake(HandshakeError::Version) => StatusCode::UPGRADE_REQUIRED,
@@ -81,6 +88,7 @@ impl RequestRejection {
         match self {
             Self::Rule(_) | Self::Redirect { .. } | Self::Insecure { .. } => "",
             Self::Address => "this address may not request this path\n",
+            Self::Credentials { .. } => "this path needs a user name and a password\n",
             Self::Rate => "too many requests: try again later\n",
             Self::Loop => "request loop: the request passed this proxy before\n",
             Self::Target(_) => "invalid request target: expected a path that begins with /\n",
@@ -100,6 +108,7 @@ impl RequestRejection {
             } => refusal.name(),
             Self::Insecure { .. } => "insecure",
             Self::Address => "address",
+            Self::Credentials { .. } => "credentials",
             Self::Rate => "rate",
             Self::Loop => "loop",
             Self::Target(_) => "target",

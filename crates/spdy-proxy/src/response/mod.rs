@@ -1,6 +1,7 @@
 //! Responses made here: from the cache, errors, `Server-Timing`, and the BREACH guard.
 
 pub(crate) mod breach_guard;
+pub(crate) mod downstream_storage;
 pub(crate) mod from_stored;
 pub(crate) mod redirect_chain;
 pub(crate) mod respond;

@@ -98,6 +98,15 @@ pub(crate) fn refused(rejection: &RequestRejection) -> Response<Body> {
             response.headers_mut().insert(header::RETRY_AFTER, soon);
             response
         }
+        RequestRejection::Credentials { realm } => {
+            let mut response = plain(rejection.status(), rejection.message());
+            let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
+            if let Ok(challenge) = HeaderValue::try_from(challenge) {
+                let headers = response.headers_mut();
+                headers.insert(header::WWW_AUTHENTICATE, challenge);
+            }
+            response
+        }
         RequestRejection::Handshake(HandshakeError::Version) => websocket_version(rejection),
         rejection => {
             let mut response = plain(rejection.status(), rejection.message());
@@ -262,6 +271,7 @@ pub(super) fn set_content_encoding(head: &mut response::Parts, coding: Coding, l
         HeaderValue::from_static(coding.name()),
     );
     headers.remove(header::ACCEPT_RANGES);
+    headers.remove(header::TRAILER); // trailers are about the uncoded bytes
     // These digests are of the uncoded bytes (RFC 9530 §2, §3).
     for digest in ["content-digest", "repr-digest", "digest", "content-md5"] {
         headers.remove(digest);

@@ -22,6 +22,7 @@ use crate::cache::public_response::is_html;
 use crate::proxy::Proxy;
 use crate::request::client_origin::request_authority;
 use crate::request::forward_headers::scheme_of;
+use crate::request::origin_hints::HintedUrls;
 use crate::response::respond::{self, OwnMessage};
 use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdown};
 use crate::serve::push_and_hints::{PushAndHints, TrackedRequest};
@@ -229,6 +230,8 @@ impl Handler for ConnectionHandler {
         let at = self.proxy.clock.now();
         let (mut head, body) = request.into_parts();
         let from = self.proxy.origins.resolve_client(self.from, &mut head);
+        // Before the proxy's own hints are sent.
+        head.extensions.insert(HintedUrls::default());
         let times_for = self.timing.take(&mut head.headers);
         let (context, span) = match self.start_span(&head, from) {
             Some(scope) => (Some(scope.context), scope.open),

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::Either;
-use http::{Method, Request, Response, StatusCode, Uri, request};
+use http::{Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::lookup::{self, Lookup};
@@ -27,19 +27,25 @@ use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 use spdy_clock::Instant;
+use spdy_net::body_read_timeout::BodyReadTimeout;
+use spdy_net::interim::early_hints::EarlyHints;
 
 use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::incomplete_request;
 use crate::proxy::Proxy;
-use crate::request::access;
+use crate::request::access::{self, CredentialCheck};
 use crate::request::client_origin::request_authority;
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
+use crate::request::origin_hints::{HintedUrls, OriginHints};
+use crate::request::password_checks::CheckResult;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::rejection::RequestRejection;
+use crate::response::downstream_storage::restrict_to_client;
 use crate::response::from_stored::respond_hit;
 use crate::response::respond;
 use crate::response::stale_entry::StaleEntry;
+use crate::serve::push_and_hints::supports_early_hints;
 use crate::sites::site::Site;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::telemetry::trace_context::SpanContext;
@@ -50,6 +56,26 @@ type ResponseOrFuture = Either<Ready<Response<Body>>, BoxFuture<Response<Body>>>
 
 fn at_once(response: Response<Body>) -> ResponseOrFuture {
     Either::Left(std::future::ready(response))
+}
+
+fn later(response: impl Future<Output = Response<Body>> + Send + 'static) -> ResponseOrFuture {
+    Either::Right(Box::pin(response))
+}
+
+/// What is known of a request for a site before it is read.
+struct SiteRequest {
+    site: Arc<Site>,
+    authority: String,
+    from: Option<IpAddr>,
+    /// Its place in a trace.
+    within: Option<SpanContext>,
+    now: Instant,
+}
+
+/// `response`, which only a client with a password may get.
+fn for_client_alone(mut response: Response<Body>) -> Response<Body> {
+    restrict_to_client(response.headers_mut());
+    response
 }
 
 impl Proxy {
@@ -68,7 +94,7 @@ impl Proxy {
     /// The same for a request at `now` that has a place in a trace, with its site; `None` if its host is unknown.
     pub(crate) fn handle_traced_request(
         self: &Arc<Self>,
-        head: request::Parts,
+        mut head: request::Parts,
         body: Body,
         from: Option<IpAddr>,
         within: Option<SpanContext>,
@@ -81,37 +107,102 @@ impl Proxy {
             let response = respond::with_outcome(response, Outcome::MISDIRECTED);
             return (None, at_once(response));
         };
-        if let Err(rejection) = access::check(&site, authority, &head, from, now) {
-            let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
-            let response = at_once(self.reject(&rejection, uri));
-            return (Some(site), response);
-        }
-        let authority = authority.to_owned();
-        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
-        let response = match IncomingRequest::classify(site.clone(), authority, from, head) {
-            Ok(mut incoming) => {
-                incoming.set_span(within);
-                self.handle_site_request(incoming, body, uri, now)
+        let checked = access::check(&site, authority, &head, from, now);
+        let checked = checked.and_then(|()| access::credentials(&site, authority, &head));
+        let request = SiteRequest {
+            site: site.clone(),
+            authority: authority.to_owned(),
+            from,
+            within,
+            now,
+        };
+        let check = match checked {
+            Ok(Some(check)) => check,
+            Ok(None) => {
+                let response = self.handle_site_request(request, head, body);
+                return (Some(site), response);
             }
-            Err(rejection) => at_once(self.reject(&rejection, uri.as_ref())),
+            Err(rejection) => {
+                let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
+                let response = at_once(self.reject(&rejection, uri));
+                return (Some(site), response);
+            }
+        };
+        if !check.is_forwarded {
+            head.headers.remove(header::AUTHORIZATION);
+        }
+        let proxy = self.clone();
+        let answer = move || proxy.handle_site_request(request, head, body);
+        let response = match check.is_known() {
+            true => match answer() {
+                Either::Left(ready) => at_once(for_client_alone(ready.into_inner())),
+                Either::Right(future) => later(async move { for_client_alone(future.await) }),
+            },
+            false => {
+                let proxy = self.clone();
+                later(async move {
+                    match proxy.verify(check, from).await {
+                        Ok(()) => for_client_alone(answer().await),
+                        Err(rejection) => proxy.reject(&rejection, None),
+                    }
+                })
+            }
         };
         (Some(site), response)
     }
 
-    /// The response to a request for a site. `uri` is for the log, if it is enabled.
+    /// Verifies credentials of a client at `from` that were not verified before.
+    async fn verify(
+        &self,
+        check: CredentialCheck,
+        from: Option<IpAddr>,
+    ) -> Result<(), RequestRejection> {
+        let (realm, now) = (check.realm, self.clock.now());
+        let result = self
+            .password_checks
+            .check(check.files, check.credentials, from, now);
+        match result.await {
+            CheckResult::Right => Ok(()),
+            CheckResult::Wrong => Err(RequestRejection::Credentials { realm }),
+            CheckResult::TooMany => Err(RequestRejection::Rate),
+        }
+    }
+
+    /// The response to `request`, which has this `head` and `body`.
     fn handle_site_request(
         self: &Arc<Self>,
-        incoming: IncomingRequest,
+        request: SiteRequest,
+        head: request::Parts,
         body: Body,
-        uri: Option<Uri>,
-        now: Instant,
     ) -> ResponseOrFuture {
+        let SiteRequest {
+            site,
+            authority,
+            from,
+            within,
+            now,
+        } = request;
+        // For the log, if it is enabled.
+        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
+        let read_timeout = head.extensions.get::<BodyReadTimeout>().cloned();
+        let hints = self.origin_hints(&head);
+        let mut incoming = match IncomingRequest::classify(site, authority, from, head) {
+            Ok(incoming) => incoming,
+            Err(rejection) => return at_once(self.reject(&rejection, uri.as_ref())),
+        };
+        incoming.set_span(within);
+        incoming.set_origin_hints(hints);
         let head = &incoming.request().head;
         if forward_headers::max_forwards(&head.method, &head.headers) == Some(0) {
             return at_once(respond::with_outcome(
                 respond::options(),
                 Outcome::NOT_CACHED,
             ));
+        }
+        if incoming.request().streams.is_grpc
+            && let Some(read_timeout) = read_timeout
+        {
+            read_timeout.lift(); // the two bodies have a timeout together
         }
         if let Some(limits) = incoming.socket() {
             let proxy = self.clone();
@@ -136,6 +227,16 @@ impl Proxy {
                 Err(rejection) => proxy.reject(&rejection, uri.as_ref()),
             }
         }))
+    }
+
+    /// How early hints of the origin get to the client of the request with `head`; `None` if it accepts none.
+    fn origin_hints(&self, head: &request::Parts) -> Option<OriginHints> {
+        if !self.push_config.early_hints || !supports_early_hints(head) {
+            return None;
+        }
+        let client = EarlyHints::of(&head.extensions)?;
+        let hinted = head.extensions.get::<HintedUrls>().cloned();
+        Some(OriginHints::new(client, hinted.unwrap_or_default()))
     }
 
     fn reject(&self, reason: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {
@@ -169,7 +270,7 @@ impl Proxy {
 
     /// The response to `request`.
     async fn lookup_and_respond(&self, mut request: ProxyRequest, body: Body) -> Response<Body> {
-        if request.is_unstored() {
+        if request.is_unstored() || request.streams.is_grpc {
             return self.bypass(request, body, None).await;
         }
         let is_safe = matches!(request.head.method, Method::GET | Method::HEAD);

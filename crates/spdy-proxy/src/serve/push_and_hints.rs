@@ -16,6 +16,7 @@ use http::{
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_cache::lookup;
+use spdy_net::client_certificate::ClientCertificate;
 use spdy_net::handler::{Pusher, RequestInfo};
 use spdy_net::interim::early_hints::EarlyHints;
 use spdy_net::protocol::Protocol;
@@ -37,6 +38,7 @@ use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::{client_origin_text, request_authority};
 use crate::request::forgeable_headers::has_credentials;
+use crate::request::origin_hints::HintedUrls;
 use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
 use crate::rewrite::page_text;
 use crate::sites::site::Site;
@@ -108,6 +110,11 @@ enum Timing {
     BeforeResponse,
     /// With the head of the response, which the origin has decided.
     WithResponse,
+}
+
+/// Whether the origin may identify the client of the request with `head`.
+fn may_identify(head: &request::Parts) -> bool {
+    has_credentials(&head.headers) || head.extensions.get::<ClientCertificate>().is_some()
 }
 
 impl PushAndHints {
@@ -224,7 +231,7 @@ impl PushAndHints {
         let mut page = PageRequest {
             from,
             is_new: !self.memory().has(digest),
-            has_credentials: has_credentials(&head.headers),
+            has_credentials: may_identify(head),
             public: None,
             pending: None,
             links: Vec::new(),
@@ -409,7 +416,7 @@ impl PushAndHints {
             let resources = &self.proxy.prefetcher.resources;
             let request = SubresourceRequest {
                 loaded: &loaded,
-                has_credentials: has_credentials(&head.headers),
+                has_credentials: may_identify(head),
             };
             resources.record_request(now, from, origin, page, &request);
         }
@@ -516,6 +523,11 @@ impl PushAndHints {
             let fields = links.iter().map(|link| (header::LINK, link.clone()));
             early.send(fields.collect::<HeaderMap>())
         });
+        if is_sent && let Some(already) = head.extensions.get::<HintedUrls>() {
+            for url in &hinted {
+                already.insert(url);
+            }
+        }
         let counters = &self.proxy.telemetry.counters;
         counters.add(CounterFamily::Preloads, "hinted", hinted.len() as u64);
         (hinted, if is_sent { Vec::new() } else { links })
@@ -555,7 +567,7 @@ fn is_navigation(head: &request::Parts) -> bool {
 
 /// Whether the client is known to support a 103: browsers that announce a navigation by Fetch Metadata do. With a 103, some browsers of
 /// 2016 fail the page.
-fn supports_early_hints(head: &request::Parts) -> bool {
+pub(super) fn supports_early_hints(head: &request::Parts) -> bool {
     let has_value = |name, word| head.headers.get(name).is_some_and(|value| value == word);
     has_value(SEC_FETCH_DEST, "document") && has_value(SEC_FETCH_MODE, "navigate")
 }

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::config::servers::ServerConfig;
 use crate::config::site::SiteConfig;
 use crate::sites::error_pages::ErrorPages;
-use crate::sites::path_rules::PathRules;
+use crate::sites::path_rules::{PathRuleError, PathRules};
 use crate::sites::site::{Site, SiteServer};
 use crate::sites::site_table::Sites;
 
@@ -48,6 +48,14 @@ pub enum SiteError {
         /// What is wrong.
         error: io::Error,
     },
+    /// A rule for a path cannot be used.
+    #[error("site {site}: {error}")]
+    Path {
+        /// Its first name.
+        site: String,
+        /// What is wrong.
+        error: PathRuleError,
+    },
     /// A name of a site shares cookies with the zone of the aliases.
     #[error("site {site}: names_under \"{zone}\": {reason}")]
     Zone {
@@ -68,6 +76,7 @@ impl SiteError {
             Self::Rules { site, .. }
             | Self::Name { site, .. }
             | Self::Zone { site, .. }
+            | Self::Path { site, .. }
             | Self::ErrorPage { site, .. } => site,
         }
     }
@@ -123,6 +132,11 @@ impl Sites {
                 path,
                 error,
             })?;
+            let paths = PathRules::compile(&site.paths);
+            let paths = paths.map_err(|error| SiteError::Path {
+                site: name.clone(),
+                error,
+            })?;
             sites.resolve(site);
             let compiled = Arc::new(Site {
                 name,
@@ -136,7 +150,7 @@ impl Sites {
                 redirects_to_https: site.redirect_to_https,
                 hsts: site.hsts.and_then(|hsts| hsts.value().ok()),
                 error_pages,
-                paths: PathRules::compile(&site.paths),
+                paths,
                 quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),
                 pages: Arc::default(),

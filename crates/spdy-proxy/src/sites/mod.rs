@@ -8,3 +8,4 @@ pub mod page_policies;
 pub mod path_rules;
 pub mod site;
 pub mod site_table;
+pub(crate) mod static_folder;

@@ -1,8 +1,11 @@
 //! Rules for some paths of a site, compiled: who may request them, which headers change, and how their responses are stored.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::header::{self, HeaderName};
@@ -14,7 +17,9 @@ use spdy_rewrite::rules::path_normalization::{canonical, has_many_readings, is_i
 use url::Url;
 
 use crate::config::site_path::{SitePathConfig, header_edits, networks};
+use crate::passwords::password_file::{PasswordFile, PasswordFileError};
 use crate::sites::client_rate::ClientRateLimit;
+use crate::sites::static_folder::StaticFolder;
 
 /// The field for a time to live that only this cache applies (RFC 9213).
 const CACHE_TARGET: HeaderName = HeaderName::from_static("cdn-cache-control");
@@ -34,6 +39,12 @@ pub struct PathRule {
     allow: Option<Vec<IpNet>>,
     deny: Vec<IpNet>,
     rate: Option<ClientRateLimit>,
+    /// The passwords that clients need.
+    pub(crate) passwords: Option<Passwords>,
+    /// The files that take the place of the origin.
+    pub(crate) folder: Option<StaticFolder>,
+    /// Whether the origin speaks gRPC.
+    pub(crate) grpc: bool,
     request_headers: HeaderEdits,
     response_headers: HeaderEdits,
     /// Whether responses may be stored.
@@ -42,6 +53,32 @@ pub struct PathRule {
     ignore_query: Vec<String>,
     /// What of the rules changes stored responses, as part of their keys.
     tag: String,
+}
+
+/// Why a rule for a path cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum PathRuleError {
+    /// Its file of passwords cannot be used.
+    #[error("basic_auth: {0}")]
+    Passwords(#[from] PasswordFileError),
+    /// Its folder cannot be opened.
+    #[error("folder: cannot open {path}: {error}", path = path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
+}
+
+/// The passwords that clients of a path need.
+#[derive(Clone, Debug)]
+pub(crate) struct Passwords {
+    pub(crate) file: Arc<PasswordFile>,
+    /// The name that browsers show; `None` for the site's.
+    pub(crate) realm: Option<String>,
+    /// Whether the origin gets the credentials.
+    pub(crate) is_forwarded: bool,
 }
 
 /// Changes of headers; `None` removes one.
@@ -57,11 +94,44 @@ pub(crate) enum AccessDenial {
 }
 
 impl PathRules {
-    /// The rules of `paths`, which were checked.
-    pub(crate) fn compile(paths: &[SitePathConfig]) -> Self {
-        let mut rules: Vec<_> = paths.iter().map(PathRule::compile).map(Arc::new).collect();
+    /// The rules of `paths`, which were checked. Reads their files of passwords, each once.
+    pub(crate) fn compile(paths: &[SitePathConfig]) -> Result<Self, PathRuleError> {
+        let mut files: BTreeMap<&Path, Arc<PasswordFile>> = BTreeMap::new();
+        let mut rules = Vec::new();
+        for path in paths {
+            let mut rule = PathRule::compile(path);
+            if let Some(at) = &path.basic_auth {
+                let file = match files.get(&**at) {
+                    Some(file) => file.clone(),
+                    None => Arc::new(PasswordFile::read(at)?),
+                };
+                files.insert(at, file.clone());
+                rule.passwords = Some(Passwords {
+                    file,
+                    realm: path.basic_auth_realm.clone(),
+                    is_forwarded: path.forward_authorization,
+                });
+            }
+            if let Some(folder) = &path.folder {
+                let opened = StaticFolder::open(folder, &path.path);
+                rule.folder = Some(opened.map_err(|error| PathRuleError::Folder {
+                    path: folder.clone(),
+                    error,
+                })?);
+            }
+            rules.push(Arc::new(rule));
+        }
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.path.len()));
-        Self(rules)
+        Ok(Self(rules))
+    }
+
+    /// The passwords that a client needs for `target`: those of every rule that a server may find for it, the longest path first.
+    pub(crate) fn passwords(&self, target: &str) -> Vec<Passwords> {
+        if self.0.iter().all(|rule| rule.passwords.is_none()) {
+            return Vec::new();
+        }
+        let rules = self.restrictions(target);
+        rules.filter_map(|rule| rule.passwords.clone()).collect()
     }
 
     /// Whether `client` may request `target` at `now`. Every rule applies that a server may find for the target, with or without a final
@@ -173,9 +243,12 @@ impl PathRule {
             allow: config.allow.as_deref().map(ranges),
             deny: ranges(&config.deny),
             rate: config.requests_per_second.map(ClientRateLimit::new),
+            passwords: None,
+            folder: None,
+            grpc: config.grpc,
             request_headers: edits(&config.request_headers),
             response_headers,
-            store: config.store,
+            store: config.store && config.folder.is_none(),
             ttl_s: config.ttl_s,
             ignore_query: config.ignore_query.clone(),
             tag,
@@ -208,7 +281,10 @@ impl PathRule {
     }
 
     fn restricts(&self) -> bool {
-        self.allow.is_some() || !self.deny.is_empty() || self.rate.is_some()
+        self.allow.is_some()
+            || !self.deny.is_empty()
+            || self.rate.is_some()
+            || self.passwords.is_some()
     }
 
     fn check_access(&self, client: Option<IpAddr>, now: Instant) -> Result<(), AccessDenial> {
@@ -261,6 +337,18 @@ impl PathRule {
     /// Changes the headers of a request to the origin.
     pub(crate) fn edit_request(&self, headers: &mut HeaderMap) {
         edit(headers, &self.request_headers);
+    }
+
+    /// Whether the rule sets or removes the request header `name`.
+    pub(crate) fn edits_request(&self, name: &HeaderName) -> bool {
+        let mut edits = self.request_headers.iter();
+        edits.any(|(edited, _)| edited == name)
+    }
+
+    /// Whether the rule sets or removes the response header `name`.
+    pub(crate) fn edits_response(&self, name: &HeaderName) -> bool {
+        let mut edits = self.response_headers.iter();
+        edits.any(|(edited, _)| edited == name)
     }
 
     /// Changes the headers of a response of the origin.

@@ -32,6 +32,7 @@ use crate::sites::site::{Site, SiteServer};
 use crate::sites::site_table::Sites;
 use crate::upstream::concurrency::KeyedSemaphore;
 use crate::upstream::error::UpstreamError;
+use crate::upstream::grpc::{self, GrpcCall};
 use crate::upstream::origin_addresses::origin_addresses;
 use crate::upstream::origin_backoff::OriginBackoff;
 use crate::upstream::response_framing::{check_framing, normalize_content_length};
@@ -59,17 +60,23 @@ type PoolKey = (String, Option<String>);
 #[derive(Debug)]
 pub struct Upstream {
     site: Client,
+    /// For gRPC calls to the origins of sites.
+    calls: Client,
     others: Client,
     /// The servers of sites that have several, and of paths with an origin of their own.
     servers: BTreeMap<PoolKey, ServerPool>,
     pub(crate) runtime: SharedRuntime,
     backoff: OriginBackoff,
     uploads: UploadLimit,
+    /// The same for gRPC calls.
+    sending_calls: UploadLimit,
     slow_readers: SlowReaders,
     pub(crate) fetch_limits: KeyedSemaphore<FetchLimitKey>,
     pub(crate) queue_timeout: Duration,
     /// From a request to the head of its response.
     pub(crate) head_timeout: Duration,
+    /// How long both bodies of a gRPC call may be silent.
+    pub(crate) grpc_idle_timeout: Duration,
     retry_budget: Arc<RetryBudget>,
 }
 
@@ -87,7 +94,7 @@ impl Upstream {
     ) -> Self {
         let retry_budget = Arc::new(RetryBudget::new(config.retry_percent));
         let backoff = || OriginBackoff::new(config.failures, config.backoff());
-        let client = |network, resolve, aliases| {
+        let client_config = |resolve, aliases| {
             let mut connection = ClientOptions::default();
             connection.stream_window_bytes = STREAM_WINDOW_BYTES;
             connection.session_window_bytes = Some(CONNECTION_WINDOW_BYTES);
@@ -108,6 +115,14 @@ impl Upstream {
             client.connection = connection;
             client.resolve = resolve;
             client.aliases = aliases;
+            client
+        };
+        let client = |network, resolve, aliases| {
+            Client::new(runtime.clone(), network, client_config(resolve, aliases))
+        };
+        let calls = |network, resolve, aliases| {
+            let mut client = client_config(resolve, aliases);
+            grpc::configure(&mut client, config);
             Client::new(runtime.clone(), network, client)
         };
         let own = origin_addresses(sites, &config.resolve);
@@ -121,10 +136,18 @@ impl Upstream {
             };
             let network = ServerNetwork::shared(network.clone(), server.address.clone(), resolved);
             let own = client(network.clone(), Vec::new(), BTreeMap::new());
+            let calls = calls(network.clone(), Vec::new(), BTreeMap::new());
             // A check waits for no request of a client.
             let checks = client(network, Vec::new(), BTreeMap::new());
             let name = server.address.to_string();
-            Arc::new(Server::new(name, own, checks, backoff(), server.weight))
+            Arc::new(Server::new(
+                name,
+                own,
+                calls,
+                checks,
+                backoff(),
+                server.weight,
+            ))
         };
         let servers = sites.all().filter(|site| !site.servers.is_empty());
         let servers = servers.map(|site| {
@@ -146,16 +169,19 @@ impl Upstream {
         });
         let servers = servers.chain(of_paths).collect();
         Self {
-            site: client(network, own, sites.connect_hosts().clone()),
+            site: client(network.clone(), own.clone(), sites.connect_hosts().clone()),
+            calls: calls(network, own, sites.connect_hosts().clone()),
             servers,
             others: client(guarded, of_others, BTreeMap::new()),
             runtime: runtime.clone(),
             backoff: backoff(),
             uploads: UploadLimit::new(config.max_uploads()),
+            sending_calls: UploadLimit::new(grpc::MAX_SENDING_CALLS),
             slow_readers: SlowReaders::new(config.slow_readers()),
             fetch_limits: KeyedSemaphore::default(),
             queue_timeout: config.queue_timeout(),
             head_timeout: Duration::from_secs(config.head_timeout_s),
+            grpc_idle_timeout: config.grpc_idle_timeout(),
             retry_budget,
         }
     }
@@ -173,12 +199,14 @@ impl Upstream {
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let origin = Origin::of(request.uri())?;
+        let is_call = is_call(&request);
         let Some(pool) = self.pool(site, rule) else {
             if self.backoff.rejects(&origin, self.runtime.now()) {
                 return Err(UpstreamError::Backoff(origin));
             }
+            let client = if is_call { &self.calls } else { &self.site };
             return self
-                .exchange(&self.site, &self.backoff, origin, request, priority)
+                .exchange(client, &self.backoff, origin, request, priority)
                 .await;
         };
         let mut tried = Vec::new();
@@ -190,7 +218,7 @@ impl Upstream {
             let again = try_clone(&request);
             let in_progress = server.begin();
             let exchange = self.exchange(
-                &server.client,
+                server.client_for(is_call),
                 &server.backoff,
                 origin.clone(),
                 request,
@@ -349,7 +377,11 @@ impl Upstream {
             return Ok(request);
         }
         let deadline = self.runtime.now() + self.queue_timeout;
-        let permit = Box::pin(self.uploads.acquire(origin));
+        let limit = match is_call(&request) {
+            true => &self.sending_calls,
+            false => &self.uploads,
+        };
+        let permit = Box::pin(limit.acquire(origin));
         match select(permit, self.runtime.sleep_until(deadline)).await {
             Either::Left((permit, _)) => Ok(request.map(|body| with_permit(body, permit))),
             Either::Right(_) => Err(UpstreamError::UploadQueueTimeout(origin.clone())),
@@ -369,9 +401,11 @@ impl Upstream {
     /// Closes all connections gracefully.
     pub async fn close(&self) {
         self.site.close().await;
+        self.calls.close().await;
         self.others.close().await;
         for server in self.servers.values().flat_map(ServerPool::all) {
             server.client.close().await;
+            server.client_for(true).close().await;
         }
     }
 
@@ -380,6 +414,11 @@ impl Upstream {
         let now = self.runtime.now();
         self.backoff.record_result(origin, sent_at, error, now);
     }
+}
+
+/// Whether it is a gRPC call.
+fn is_call(request: &Request<Body>) -> bool {
+    request.extensions().get::<GrpcCall>().is_some()
 }
 
 /// `request` once more, if its body is whole.

@@ -3,6 +3,7 @@
 pub mod client;
 pub(crate) mod concurrency;
 pub mod error;
+pub(crate) mod grpc;
 pub(crate) mod origin_addresses;
 pub(crate) mod origin_backoff;
 pub mod origins;

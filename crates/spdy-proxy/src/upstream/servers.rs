@@ -43,6 +43,8 @@ pub(crate) struct Server {
     /// Its address, as configured.
     pub(crate) name: String,
     pub(crate) client: Client,
+    /// The client of gRPC calls.
+    calls: Client,
     /// The client of its health checks.
     checks: Client,
     pub(crate) backoff: OriginBackoff,
@@ -73,6 +75,7 @@ impl Server {
     pub(crate) fn new(
         name: String,
         client: Client,
+        calls: Client,
         checks: Client,
         backoff: OriginBackoff,
         weight: u32,
@@ -80,6 +83,7 @@ impl Server {
         Self {
             name,
             client,
+            calls,
             checks,
             backoff,
             weight,
@@ -90,6 +94,11 @@ impl Server {
                 contrary: None,
             }),
         }
+    }
+
+    /// The client for a gRPC call, or for any other request.
+    pub(crate) fn client_for(&self, is_call: bool) -> &Client {
+        if is_call { &self.calls } else { &self.client }
     }
 
     /// Whether its checks allow requests.

@@ -13,6 +13,7 @@ mod dashboard;
 mod demo;
 #[cfg(unix)]
 mod first_start;
+mod grpc;
 mod lifecycle;
 #[cfg(unix)]
 mod open_files;

@@ -25,6 +25,8 @@ fn the_shipped_example_is_valid() {
         std::fs::write(file.path(), [fill; 32]).expect("write the file");
         file
     });
+    let users = tempfile::NamedTempFile::new().expect("create the file");
+    let folder = tempfile::tempdir().expect("create a folder");
     let text = std::fs::read_to_string(EXAMPLE).expect("read the file");
     let text: String = text
         .lines()
@@ -39,6 +41,12 @@ fn the_shipped_example_is_valid() {
                 }
                 Some(rest) if rest.starts_with("token_file") => {
                     format!("token_file = '{}'\n", token.path().display())
+                }
+                Some(rest) if rest.starts_with("basic_auth =") => {
+                    format!("basic_auth = '{}'\n", users.path().display())
+                }
+                Some(rest) if rest.starts_with("folder = \"/srv/") => {
+                    format!("folder = '{}'\n", folder.path().display())
                 }
                 // These files do not exist on this machine.
                 Some(rest)

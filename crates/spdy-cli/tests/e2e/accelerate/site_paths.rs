@@ -114,3 +114,49 @@ fn a_site_has_its_own_pages_for_the_errors_of_the_accelerator() {
         "{code}: {message}"
     );
 }
+
+#[test]
+fn a_path_needs_a_password_and_the_check_reads_the_file() {
+    let origin = serve();
+    let folder = tempfile::tempdir().expect("create a folder");
+    let users = folder.path().join("users");
+    // The password is `secret`.
+    let alice = "alice:$2b$05$fPt4pBp/KDVTYaiUBDzZJ.Q8y.2T0iWP/PQzvSNdj6wAAOLO1TWbC\n";
+    std::fs::write(&users, alice).expect("write the file");
+    let text = config(
+        &origin,
+        &format!("[[site.paths]]\npath = '/'\nbasic_auth = {users:?}\n"),
+    );
+    let accelerator = Accelerator::start(&text);
+    let refused = get(&accelerator, "/a").end(usize::MAX);
+    assert_eq!(refused.status, 401, "{}", refused.head);
+    let challenge = refused.field("www-authenticate");
+    let expected = "Basic realm=\"www.site.test\", charset=\"UTF-8\"";
+    assert_eq!(challenge.as_deref(), Some(expected));
+    let request = b"GET /a HTTP/1.1\r\nHost: www.site.test\r\n\
+        Authorization: Basic YWxpY2U6c2VjcmV0\r\nConnection: close\r\n\r\n";
+    let response = PendingResponse::begin(accelerator.plain(), request).end(usize::MAX);
+    assert_eq!((response.status, &*response.text()), (200, "a"));
+    std::fs::write(&users, "alice:$apr1$salt$hash").expect("write the file");
+    let (code, message) = check(&text);
+    let expected = "users:1: user \"alice\": its hash is MD5";
+    assert!(code == 2 && message.contains(expected), "{code}: {message}");
+}
+
+#[test]
+fn a_folder_takes_the_place_of_the_origin() {
+    let origin = serve();
+    let folder = tempfile::tempdir().expect("create a folder");
+    std::fs::write(folder.path().join("b.txt"), "of the folder").expect("write the file");
+    let text = |folder: &std::path::Path| {
+        let rule = format!("[[site.paths]]\npath = '/files/'\nfolder = {folder:?}\n");
+        config(&origin, &rule)
+    };
+    let accelerator = Accelerator::start(&text(folder.path()));
+    let file = get(&accelerator, "/files/b.txt").end(usize::MAX);
+    assert_eq!((file.status, &*file.text()), (200, "of the folder"));
+    assert_eq!(get(&accelerator, "/a").end(usize::MAX).text(), "a");
+    let (code, message) = check(&text(std::path::Path::new("/nowhere")));
+    let expected = "folder: cannot open /nowhere";
+    assert!(code == 2 && message.contains(expected), "{code}: {message}");
+}

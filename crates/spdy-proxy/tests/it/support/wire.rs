@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
@@ -127,6 +128,11 @@ impl Between {
 
     /// Answers all later requests to the origin with `handler`.
     pub(crate) fn serve_origin(&mut self, handler: impl Handler) {
+        self.serve_origin_by(Protocol::Http1, handler);
+    }
+
+    /// The same of an origin that speaks only `protocol`, without TLS.
+    pub(crate) fn serve_origin_by(&mut self, protocol: Protocol, handler: impl Handler) {
         let mut connections = std::mem::replace(&mut self.origin, mpsc::unbounded_channel().1);
         let (handler, runtime, stop) = (Arc::new(handler), self.runtime.clone(), self.stop.clone());
         tokio::spawn(async move {
@@ -134,13 +140,23 @@ impl Between {
                 let (handler, runtime, stop) = (handler.clone(), runtime.clone(), stop.clone());
                 tokio::spawn(async move {
                     let (io, options) = (Box::new(io) as BoxIo, ServerOptions::default());
-                    let protocols = [Protocol::Http1];
+                    let protocols = [protocol];
                     let served =
                         serve_connection(io, handler, &protocols, None, &options, &runtime, &stop);
                     let _ = served.await;
                 });
             }
         });
+    }
+
+    /// A client's connection by `protocol`, over which a test sends requests.
+    pub(crate) async fn connection(&self, protocol: Protocol) -> Connection {
+        let mut server = ServerOptions::default();
+        server.spdy.send_trailers = true;
+        let (io, _) = self.client_by(protocol, server);
+        let (io, options): (BoxIo, _) = (Box::new(io), ClientOptions::default());
+        let connection = Connection::start(io, protocol, 0, &options, &self.runtime).await;
+        connection.expect("a connection")
     }
 
     /// The next connection to the origin.

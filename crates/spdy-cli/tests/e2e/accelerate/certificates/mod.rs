@@ -3,6 +3,8 @@
 #[cfg(unix)]
 mod acme;
 #[cfg(unix)]
+mod clients;
+#[cfg(unix)]
 mod files;
 #[cfg(unix)]
 mod wildcards;

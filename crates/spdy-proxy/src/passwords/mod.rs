@@ -1,0 +1,5 @@
+//! Passwords of clients by HTTP's Basic scheme (RFC 7617): files of Apache's `htpasswd`.
+
+pub(crate) mod basic_credentials;
+pub mod password_file;
+pub(crate) mod password_hash;

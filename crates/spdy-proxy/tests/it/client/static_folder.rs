@@ -1,0 +1,161 @@
+//! Files of a folder in place of an origin.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http::StatusCode;
+use spdy_proxy::config::Config;
+use spdy_proxy::proxy::Proxy;
+
+use crate::support::{CollectedResponse, Origin, accelerator_of, pages, send_request};
+
+struct Site {
+    own: Origin,
+    proxy: Arc<Proxy>,
+    folder: tempfile::TempDir,
+}
+
+fn site() -> Site {
+    let own = Origin::start(pages(&[("/", &[], "the origin")]));
+    let folder = tempfile::tempdir().expect("create a folder");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join("www").join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("create the folder");
+        std::fs::write(path, bytes).expect("write the file");
+    };
+    write("a b.css", b"p {}");
+    write("docs/index.html", b"<!DOCTYPE html><p>docs");
+    write("app.js", b"plain");
+    write("app.js.br", b"brotli");
+    write("app.js.gz", b"gzip");
+    write("long.bin", &vec![b'x'; 200_000]);
+    write(".hidden", b"secret");
+    std::fs::write(folder.path().join("outside"), "secret").expect("write the file");
+    #[cfg(unix)]
+    for (to, name) in [("../outside", "out"), ("a b.css", "in.css")] {
+        let link = folder.path().join("www").join(name);
+        std::os::unix::fs::symlink(Path::new(to), link).expect("link the file");
+    }
+    let (origin, www) = (own.address, folder.path().join("www"));
+    let proxy = accelerator_of(&format!(
+        "[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
+         [[site.paths]]\npath = '/static/'\nfolder = {www:?}\nresponse_headers = {{ Cache-Control = 'max-age=60' }}\n"
+    ));
+    Site { own, proxy, folder }
+}
+
+impl Site {
+    async fn get(&self, target: &str, fields: &[(&str, &str)]) -> CollectedResponse {
+        send_request(&self.proxy, http::Method::GET, target, fields, "").await
+    }
+}
+
+#[tokio::test]
+async fn files_have_types_validators_and_ranges() {
+    let site = site();
+    let response = site.get("/static/a%20b.css?v=1", &[]).await;
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.text(), "p {}");
+    assert_eq!(response.field("content-type"), "text/css; charset=utf-8");
+    assert_eq!(response.field("cache-control"), "max-age=60");
+    let long = site.get("/static/long.bin", &[]).await;
+    assert_eq!(long.text().len(), 200_000);
+    assert_eq!(long.field("content-length"), "200000");
+    let (tag, date) = (long.field("etag"), long.field("last-modified"));
+    for (name, value) in [("if-none-match", tag), ("if-modified-since", date)] {
+        let unchanged = site.get("/static/long.bin", &[(name, value)]).await;
+        assert_eq!(unchanged.status, StatusCode::NOT_MODIFIED, "{name}");
+    }
+    let failed = site.get("/static/long.bin", &[("if-match", "\"a\"")]).await;
+    assert_eq!(failed.status, StatusCode::PRECONDITION_FAILED);
+    let fields = [("range", "bytes=100-199"), ("if-range", tag)];
+    let part = site.get("/static/long.bin", &fields).await;
+    assert_eq!(part.status, StatusCode::PARTIAL_CONTENT);
+    assert_eq!(part.field("content-range"), "bytes 100-199/200000");
+    assert_eq!(part.text().len(), 100);
+    let beyond = site
+        .get("/static/long.bin", &[("range", "bytes=200000-")])
+        .await;
+    assert_eq!(beyond.status, StatusCode::RANGE_NOT_SATISFIABLE);
+    let head = send_request(&site.proxy, http::Method::HEAD, "/static/long.bin", &[], "").await;
+    assert_eq!(head.field("content-length"), "200000");
+    assert_eq!(head.text(), "");
+    // A changed file is seen at once.
+    std::fs::write(site.folder.path().join("www/a b.css"), "p { color: red }").expect("write");
+    assert_eq!(
+        site.get("/static/a%20b.css", &[]).await.text(),
+        "p { color: red }"
+    );
+    assert!(site.own.request_lines().is_empty());
+}
+
+#[tokio::test]
+async fn folders_have_an_index_and_files_may_be_compressed_before() {
+    let site = site();
+    let docs = site.get("/static/docs/", &[]).await;
+    assert!(docs.text().contains("<p>docs"), "{docs:?}");
+    let redirect = site.get("/static/docs?a=1", &[]).await;
+    assert_eq!(redirect.status, StatusCode::MOVED_PERMANENTLY);
+    assert_eq!(redirect.field("location"), "/static/docs/?a=1");
+    for (accepted, coding, body) in [
+        ("gzip, br", "br", "brotli"),
+        ("gzip", "gzip", "gzip"),
+        ("identity", "", "plain"),
+    ] {
+        let response = site
+            .get("/static/app.js", &[("accept-encoding", accepted)])
+            .await;
+        assert_eq!(response.field("content-encoding"), coding, "{accepted}");
+        assert_eq!(response.text(), body, "{accepted}");
+        assert_eq!(
+            response.field("content-type"),
+            "text/javascript; charset=utf-8"
+        );
+        assert!(response.field("vary").contains("accept-encoding"));
+    }
+}
+
+#[tokio::test]
+async fn nothing_outside_of_the_folder_and_no_hidden_file_is_served() {
+    let site = site();
+    for target in [
+        "/static/missing",
+        "/static/.hidden",
+        "/static/out",
+        "/static/../outside",
+        "/static/%2e%2e/outside",
+        "/static/..%2foutside",
+        "/static/docs/..%5c..%5coutside",
+        "/static//outside",
+        "/static/",
+        "/static/a%20b.css/",
+    ] {
+        let response = site.get(target, &[]).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
+        assert!(!response.text().contains("secret"), "{target}");
+    }
+    #[cfg(unix)]
+    assert_eq!(site.get("/static/in.css", &[]).await.text(), "p {}");
+    let post = send_request(&site.proxy, http::Method::POST, "/static/app.js", &[], "a").await;
+    assert_eq!(post.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(post.field("allow"), "GET, HEAD");
+    assert_eq!(site.get("/", &[]).await.text(), "the origin");
+}
+
+#[test]
+fn a_folder_has_no_origin_beside_it() {
+    for keys in [
+        "path = '/a'",
+        "path = '/a/'\norigin = 'http://b.test'",
+        "path = '/a/'\ngrpc = true",
+    ] {
+        let text = format!(
+            "[[site]]\nnames = ['a.test']\norigin = 'http://o.test'\n[[site.paths]]\nfolder = '/srv'\n{keys}\n"
+        );
+        let error = Config::parse(&text).expect_err("an error").to_string();
+        assert!(
+            error.starts_with("site.paths.folder: expected a `path`"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! Early hints (103) of an origin reach the client, rewritten as in the response. In virtual time.
+
+use http::{HeaderName, HeaderValue};
+use spdy_frame::priority::Priority;
+use spdy_net::interim::interim_responses::InterimResponses;
+use spdy_net::protocol::Protocol;
+
+use crate::support::stage::{DOCUMENT, links, request};
+use crate::support::wire::{Between, head, write};
+
+const RULES: &str =
+    "---[site.rewrite]\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\nkinds = ['style']\n";
+const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </own.css>; rel=preload; as=style\r\n\
+    Link: <https://cdn.test/a.css>; rel=preload; as=style\r\nX-Secret: 1\r\n\r\n";
+const RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: no-store\r\n\
+    Link: <https://cdn.test/a.css>; rel=preload; as=style\r\nContent-Length: 4\r\n\r\npage";
+
+/// The interim responses that a client gets, as their links, and the links of the response. The origin sends `hints` before it.
+async fn received(
+    protocol: Protocol,
+    hints: &str,
+    navigates: bool,
+) -> (Vec<Vec<String>>, Vec<String>) {
+    let mut between = Between::start(RULES);
+    let client = between.connection(protocol).await;
+    let fields = if navigates { &DOCUMENT[..] } else { &[] };
+    let mut request = request("/page", fields);
+    let name = HeaderName::from_static("accept");
+    request
+        .headers_mut()
+        .insert(name, HeaderValue::from_static("text/html"));
+    let (listens, mut heads) = InterimResponses::channel();
+    request.extensions_mut().insert(listens);
+    let response = tokio::spawn(client.send(request, Priority::HIGHEST));
+    let mut origin = between.next_connection().await;
+    head(&mut origin).await;
+    write(&mut origin, hints).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    write(&mut origin, RESPONSE).await;
+    let response = between.wait(response).await.0.expect("no panic");
+    let response = response.expect("a response");
+    let mut early = Vec::new();
+    while let Ok(head) = heads.try_recv() {
+        assert_eq!(head.status, 103);
+        assert!(!head.headers.contains_key("x-secret"));
+        early.push(links(&head.headers));
+    }
+    (early, links(response.headers()))
+}
+
+#[tokio::test]
+async fn hints_of_the_origin_are_passed_with_the_urls_of_the_response() {
+    let (early, of_response) = received(Protocol::Http2, HINTS, true).await;
+    let rewritten = &of_response[0];
+    assert!(rewritten.contains("/.spdy/"), "{rewritten}");
+    assert_eq!(early, [vec!["/own.css".to_owned(), rewritten.clone()]]);
+}
+
+#[tokio::test]
+async fn a_link_is_hinted_once() {
+    let (early, _) = received(Protocol::Http2, &[HINTS, HINTS].concat(), true).await;
+    assert_eq!(early.len(), 1, "{early:?}");
+}
+
+#[tokio::test]
+async fn at_most_eight_hints_are_passed() {
+    let hints: String = (0..9)
+        .map(|n| {
+            format!("HTTP/1.1 103 Early Hints\r\nLink: </{n}.css>; rel=preload; as=style\r\n\r\n")
+        })
+        .collect();
+    let (early, of_response) = received(Protocol::Http2, &hints, true).await;
+    assert_eq!(early.len(), 8, "{early:?}");
+    assert_eq!(of_response.len(), 1);
+}
+
+/// Some browsers fail on a 103, and those that support it state a navigation.
+#[tokio::test]
+async fn clients_that_may_not_support_hints_get_none() {
+    for (protocol, navigates) in [(Protocol::Http2, false), (Protocol::Http1, true)] {
+        let (early, of_response) = received(protocol, HINTS, navigates).await;
+        assert!(early.is_empty(), "{protocol} {early:?}");
+        assert_eq!(of_response.len(), 1);
+    }
+}
