@@ -9,6 +9,7 @@ use bytes::Bytes;
 use spdy_page::archive;
 use spdy_page::check::check as findings;
 use spdy_page::devtools::Observations;
+use spdy_page::es_modules::{self, ImportMap};
 use spdy_page::graph::{MAX_DELAY, PageGraph, Trigger};
 use spdy_page::head::head_len;
 use spdy_page::limits::Limits;
@@ -147,6 +148,7 @@ pub fn check_markup(input: &[u8]) {
             failures: Vec::new(),
         };
         check_graph(&replica);
+        check_modules(&String::from_utf8_lossy(text));
         findings(&replica);
     });
 }
@@ -236,4 +238,13 @@ fn check_graph(replica: &Replica) {
         graph,
         "the graph differs when it is built again"
     );
+}
+
+/// Imports of a script, and their targets by an import map: both are the text.
+fn check_modules(text: &str) {
+    let base = "http://a.test/b/".parse().expect("a URL");
+    let map = ImportMap::of(&[text.to_owned()], &base);
+    for specifier in es_modules::specifiers(text).into_iter().take(64) {
+        let _ = map.resolve(specifier, &base);
+    }
 }

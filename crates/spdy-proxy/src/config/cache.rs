@@ -48,7 +48,7 @@ pub struct CacheConfig {
     /// passed to the origin. `0`: no limit, for use behind a balancer that hides its clients. Default 64.
     pub range_fill_mib: usize,
     /// Whether stored texts that are requested again are compressed as small as Brotli can, by a thread that uses at most
-    /// one core. Texts that their origin has compressed are too. Default `true`.
+    /// half a core. This includes texts that their origin has compressed. Default `true`.
     pub recompress: bool,
     /// Whether a client's `Cache-Control: no-cache` revalidates a fresh response. Default `false`.
     pub obey_reload: bool,

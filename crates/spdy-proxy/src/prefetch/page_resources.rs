@@ -36,6 +36,7 @@ use crate::prefetch::document_references::{
     DocumentContents, DocumentContext, DocumentReferences, ModuleContext, ReferenceTables,
     ReferencedResource, document_key, own_script_key, referenced_resources, target_at,
 };
+use crate::prefetch::reference_walk::MAX_VISITS;
 
 /// The number of networks that must request a resource before it is pushed or hinted, if a style sheet or a module of the page names it.
 const MIN_NETWORKS_IF_NAMED: u32 = 1;
@@ -54,7 +55,7 @@ pub struct PageResources {
 pub struct Candidate {
     /// It, by its URL in full.
     pub resource: PushCandidate,
-    /// Which text names exactly this URL.
+    /// The text that names exactly this URL.
     pub named_by: NamedBy,
 }
 
@@ -154,13 +155,13 @@ impl PageResources {
         self.documents().pages.remove(url, variant);
     }
 
-    /// Whether any variant of the page at `url` is noted.
+    /// Whether any variant of the page at `url` is recorded.
     #[must_use]
     pub fn has_page(&self, url: &str) -> bool {
         self.documents().pages.documents.contains_key(url)
     }
 
-    /// Whether this variant of the page at `url` is noted.
+    /// Whether this variant of the page at `url` is recorded.
     #[cfg(test)]
     fn has_variant(&self, url: &str, variant: &[u8]) -> bool {
         self.documents().pages.variant(url, variant).is_some()
@@ -271,10 +272,7 @@ impl PageResources {
         } = request;
         let documents = self.documents();
         let mut learned = self.learned();
-        let find = |page: &str, target: &str| {
-            let mut variants = documents.pages.variants(page).iter();
-            variants.find_map(|variant| documents.find(home, variant, target))
-        };
+        let find = |page: &str, target: &str| documents.find(home, page, target);
         let page = match documents.pages.documents.contains_key(referer) {
             true => Some(referer.to_owned()),
             // Browsers request the resources of a sheet or a module with it as the referrer.
@@ -327,7 +325,8 @@ fn named_resources(
     if sought.is_empty() {
         return named;
     }
-    documents.walk(home, page, |depth, resource| {
+    let mut remaining = MAX_VISITS;
+    documents.walk(home, page, &mut remaining, |depth, resource| {
         if sought.remove(&resource.target[..]) {
             let named_by = match depth {
                 0 => NamedBy::Page,

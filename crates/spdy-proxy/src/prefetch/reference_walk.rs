@@ -20,8 +20,8 @@ use crate::prefetch::document_references::{
 const MAX_DEPTH: usize = 8;
 /// The most sheets and scripts of one page that are followed.
 const MAX_DOCUMENTS_PER_PAGE: usize = 128;
-/// The most references of one page that are visited, with imports from other hosts.
-const MAX_VISITS: usize = 4096;
+/// The most references of one page that are visited, with imports from other hosts and of all variants.
+pub(super) const MAX_VISITS: usize = 4096;
 
 /// A document to visit: what it references, its URL if it is a script, and its depth below the page.
 struct Visit<'t> {
@@ -31,30 +31,29 @@ struct Visit<'t> {
 }
 
 impl ReferenceTables {
-    /// The resource at `target`, if the page of `home`, or one of its sheets and modules, references it.
-    pub(super) fn find(
-        &self,
-        home: &str,
-        page: &DocumentReferences,
-        target: &str,
-    ) -> Option<ReferencedResource> {
-        let mut found = None;
-        self.walk(home, page, |_, resource| {
-            if resource.target != target {
-                return ControlFlow::Continue(());
-            }
-            found = Some(resource.clone());
-            ControlFlow::Break(())
-        });
-        found
+    /// The resource at `target`, if a variant of the page `url` of `home`, or one of its sheets and modules, references it.
+    pub(super) fn find(&self, home: &str, url: &str, target: &str) -> Option<ReferencedResource> {
+        let mut remaining = MAX_VISITS;
+        self.pages.variants(url).iter().find_map(|page| {
+            let mut found = None;
+            self.walk(home, page, &mut remaining, |_, resource| {
+                if resource.target != target {
+                    return ControlFlow::Continue(());
+                }
+                found = Some(resource.clone());
+                ControlFlow::Break(())
+            });
+            found
+        })
     }
 
     /// Calls `visit` with the resources that the page references, then with those of its sheets and modules, with the depth of the
-    /// document that references them: 0 for the page. A resource may be visited several times.
+    /// document that references them: 0 for the page. A resource may be visited several times. At most `remaining` are visited.
     pub(super) fn walk(
         &self,
         home: &str,
         page: &DocumentReferences,
+        remaining: &mut usize,
         mut visit: impl FnMut(usize, &ReferencedResource) -> ControlFlow<()>,
     ) {
         let modules = page.contents.modules.as_ref();
@@ -64,7 +63,6 @@ impl ReferenceTables {
             depth: 0,
         }]);
         let mut entered = BTreeSet::new();
-        let mut remaining = MAX_VISITS;
         while let Some(document) = queue.pop_front() {
             let resources = document.contents.resources.iter().cloned();
             let imports = modules.into_iter().flat_map(|modules| {
@@ -73,10 +71,10 @@ impl ReferenceTables {
                 specifiers.map(|specifier| modules.imported(home, specifier, base))
             });
             for resource in resources.map(Some).chain(imports) {
-                if remaining == 0 {
+                if *remaining == 0 {
                     return;
                 }
-                remaining -= 1;
+                *remaining -= 1;
                 let Some(resource) = resource else {
                     continue; // an import from elsewhere
                 };

@@ -7,7 +7,8 @@ const MAX_INLINE_IMPORTS: usize = 256;
 /// The most bytes of import maps that are stored for one page.
 const MAX_IMPORT_MAP_BYTES: usize = 64 * 1024;
 
-/// The import maps of a page, and the imports of its inline modules. With the texts of its scripts, they tell which modules it loads.
+/// The import maps of a page, and the imports of its inline modules. Together with the texts of its scripts, they determine which modules it
+/// loads.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct PageModules {
     /// The texts of the import maps, as rewritten, in their order: at most 64 KiB.
