@@ -9,6 +9,7 @@ use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
 use spdy_sim::accelerator::{AcceleratedPage, Rewriting};
 use spdy_sim::load::Page;
 use spdy_sim::options::is_same_site;
+use url::Url;
 
 /// How the resources of a page are delivered behind an accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -88,6 +89,16 @@ impl Survey {
             self.hosts.iter().filter(is_contacted).count(),
             self.hosts.len(),
         )
+    }
+
+    /// Whether more than half of the bytes of `host` stay there.
+    pub(super) fn keeps_most_bytes(&self, host: &Host) -> bool {
+        let direct = self.resources.iter().filter(|it| it.delivery == "direct");
+        let of_host = direct.filter(|it| {
+            let url = Url::parse(&it.url).ok();
+            url.is_some_and(|url| head::authority(&url) == host.host)
+        });
+        of_host.map(|it| it.bytes).sum::<u64>() * 2 > host.bytes
     }
 }
 

@@ -482,3 +482,14 @@ fn a_host_is_left_out_if_a_part_of_it_makes_the_page_slower() {
     // As fast as without the accelerator, which costs nothing on the way.
     assert!(saving.warm.saved_part > -0.01, "{saving:?}");
 }
+
+/// A loader of few bytes, whose host keeps the rest: the page is not slower, but the host gains too little to be listed.
+#[test]
+fn a_host_that_keeps_most_bytes_is_left_out_unless_it_saves_much() {
+    let audit = audit(&AuditCase {
+        networks: vec![RaceNetwork::parse("down=1mbit,up=1mbit,rtt=20ms").unwrap()],
+        ..case(page_with_a_loader(), None)
+    });
+    let left_out = audit.advice.left_out.iter();
+    assert_eq!(left_out.collect::<Vec<_>>(), ["loader.test"]);
+}
