@@ -31,7 +31,8 @@ pub struct Advice {
     pub own_hosts: Vec<String>,
     /// Entries to add, or to replace those for the same host and path.
     pub hosts: Vec<HostAdvice>,
-    /// Hosts without an entry, because a part of their resources would stay there, and the page would load slower over some network.
+    /// Hosts without an entry, because a part of their resources would stay there, and the page would load slower or
+    /// hardly faster over some network.
     pub left_out: BTreeSet<String>,
 }
 

@@ -274,7 +274,7 @@ fn left_out(audit: &Audit) -> String {
         return String::new();
     }
     format!(
-        "\n{BOLD}Left out:{BOLD:#} {}. Only a part of the resources there can be proxied, and the page would load slower.\n",
+        "\n{BOLD}Left out:{BOLD:#} {}. Only a part of the resources there can be proxied, and the page would load slower or hardly faster.\n",
         hosts.join(", ")
     )
 }
