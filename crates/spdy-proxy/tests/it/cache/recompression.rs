@@ -35,10 +35,10 @@ fn stage() -> Stage {
     between.proxy.start_recompression().expect("a thread");
     between.serve_origin(|request: Request<Body>| {
         let (kind, control) = match request.uri().path() {
-            "/fixed.js" => ("text/javascript", "max-age=3600, no-transform"),
-            "/image.png" => ("image/png", "max-age=3600"),
+            "/fixed.js" => ("text/javascript", "max-age=31536000, no-transform"),
+            "/image.png" => ("image/png", "max-age=31536000"),
             "/soon.js" => ("text/javascript", "max-age=60"),
-            _ => ("text/javascript", "max-age=3600"),
+            _ => ("text/javascript", "max-age=31536000"),
         };
         let vary = match request.uri().path() {
             "/for-cookie.js" => "accept-encoding, cookie",
