@@ -110,8 +110,8 @@ impl fmt::Display for ServerAddress {
 pub(crate) fn is_origin_url(origin: &Url) -> bool {
     let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
     let is_web = matches!(origin.scheme(), "http" | "https") && origin.has_host();
-    let is_nobodys = origin.username().is_empty() && origin.password().is_none();
-    is_web && is_root && is_nobodys && origin.fragment().is_none()
+    let has_no_user = origin.username().is_empty() && origin.password().is_none();
+    is_web && is_root && has_no_user && origin.fragment().is_none()
 }
 
 /// `origin` without its user name and password, for logs and errors.

@@ -18,7 +18,7 @@ const PAGE: &str = "<!DOCTYPE html><link rel=stylesheet href=/a.css>\
 /// Each variant of `/for-you` names the client's own sheet, and has no validator.
 fn origin(request: &Request<Body>) -> Response<Body> {
     let client = request.headers().get("x-client");
-    let client = client.map_or("nobody", |client| client.to_str().expect("ASCII"));
+    let client = client.map_or("none", |client| client.to_str().expect("ASCII"));
     let for_client =
         format!("<!DOCTYPE html><link rel=stylesheet href=/{client}.css><p>hello, {client}");
     let sheet = request.uri().path().strip_suffix(".css");
@@ -141,7 +141,7 @@ async fn one_client_teaches_what_sheets_and_modules_of_the_page_name() {
     let stage = stage();
     let first = networks(1).next().expect("a network");
     load(&stage, first, "/", &LOADED).await;
-    assert_eq!(hinted(&stage, "/", "nobody").await, DEEP);
+    assert_eq!(hinted(&stage, "/", "none").await, DEEP);
 }
 
 /// The origin sends the page again for each request, the same text each time.
@@ -155,7 +155,7 @@ async fn page_that_is_fetched_each_time_has_hints_of_its_text() {
     for from in networks(1) {
         load(&stage, from, "/no-cache", &loaded).await;
     }
-    assert_eq!(hinted(&stage, "/no-cache", "nobody").await, DEEP);
+    assert_eq!(hinted(&stage, "/no-cache", "none").await, DEEP);
 }
 
 /// The same URL, another text for each client: none gets hints of another's.
@@ -216,5 +216,5 @@ async fn what_only_looks_like_an_import_is_not_hinted() {
     for from in networks(5) {
         load(&stage, from, "/", &loaded).await;
     }
-    assert_eq!(hinted(&stage, "/", "nobody").await, ["/a.css", "/part.js"]);
+    assert_eq!(hinted(&stage, "/", "none").await, ["/a.css", "/part.js"]);
 }
