@@ -29,6 +29,7 @@ use spdy_server::push_plan::{
 };
 use spdy_server::session_history::{SessionHistory, UrlDigest};
 use spdy_server::site_pusher::is_normal;
+use url::Url;
 
 use crate::cache::public_response::{self, PublicPage};
 use crate::fetch::delivery::TextEnd;
@@ -326,9 +327,9 @@ impl PushAndHints {
             has_unhintable_sheet,
             timing,
         };
-        (page.hinted, page.links) = self.hint(head, delivery);
         let target = &page.url[origin.len()..];
         let reported = [site.rules.site_origin(), target].concat();
+        (page.hinted, page.links) = self.hint(head, &reported, delivery);
         self.proxy
             .pages
             .reports
@@ -479,9 +480,14 @@ impl PushAndHints {
         rest
     }
 
-    /// Sends the hints of `delivery` in a 103 if that is possible and useful. Returns the targets that the client gets hints for, and the
-    /// `Link` values that go into the response.
-    fn hint(&self, head: &request::Parts, delivery: Delivery) -> (Vec<String>, Vec<HeaderValue>) {
+    /// Sends the hints of `delivery` for the page at `page` in a 103 if that is possible and useful. Returns the targets that the client gets
+    /// hints for, and the `Link` values that go into the response.
+    fn hint(
+        &self,
+        head: &request::Parts,
+        page: &str,
+        delivery: Delivery,
+    ) -> (Vec<String>, Vec<HeaderValue>) {
         let Delivery {
             mut hints,
             deep,
@@ -523,9 +529,13 @@ impl PushAndHints {
             let fields = links.iter().map(|link| (header::LINK, link.clone()));
             early.send(fields.collect::<HeaderMap>())
         });
-        if is_sent && let Some(already) = head.extensions.get::<HintedUrls>() {
-            for url in &hinted {
-                already.insert(url);
+        if is_sent
+            && let Some(already) = head.extensions.get::<HintedUrls>()
+            && let Ok(page) = Url::parse(page)
+        {
+            // As the links of the origin are recorded: absolute.
+            for url in hinted.iter().filter_map(|target| page.join(target).ok()) {
+                already.insert(url.as_str());
             }
         }
         let counters = &self.proxy.telemetry.counters;
