@@ -65,12 +65,13 @@ impl Decoder {
 
     /// Reads bytes of the peer's encoder stream. Returns the number of instructions.
     pub(crate) fn read_instructions(&mut self, bytes: &[u8]) -> Result<u32, InstructionError> {
-        let capacity = self.table.capacity();
         let (table, max_capacity) = (&mut self.table, self.max_capacity);
-        // No string is longer than the largest table. Each entry is checked with the current capacity.
+        // No string is longer than the largest table. `handle` checks an entry with the current capacity, when all of it has arrived.
         let longest = usize::try_from(max_capacity).unwrap_or(usize::MAX);
         let next = |input: &mut Input<'_>| EncoderInstruction::read(input, longest);
-        let too_long = InstructionError::EntryTooLarge { capacity };
+        let too_long = InstructionError::EntryTooLarge {
+            capacity: max_capacity,
+        };
         let handle = |instruction| handle(table, max_capacity, instruction);
         self.buffer.read(bytes, next, handle, too_long)
     }

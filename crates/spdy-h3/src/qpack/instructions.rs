@@ -30,10 +30,10 @@ pub(crate) enum InstructionError {
         /// The capacity in the instruction.
         found: u64,
     },
-    /// An entry does not fit the table.
+    /// An entry does not fit the table, or a string would fit no table that our SETTINGS allow.
     #[error("insertion of more than {capacity} bytes, the capacity of the dynamic table")]
     EntryTooLarge {
-        /// The current capacity.
+        /// The current capacity; of a string, the one in our SETTINGS.
         capacity: u64,
     },
     /// An insertion refers to an entry that does not exist.

@@ -104,12 +104,17 @@ fn instructions_that_the_table_does_not_allow_are_errors() {
         ("3fbd01 00", "does not exist"),
         ("3fbd01 800161", "does not exist"),
         ("3fbd01 ff24 0161", "does not exist"), // static index 99
-        ("3fbd01 5f a220", "insertion of more than"), // a name of 4,129 bytes, which is not waited for
+        ("3fbd01 5f a220", "insertion of more than 4096 bytes"), // a name of 4,129 bytes, which is not waited for
         ("3fff ffff ffff ffff ffff 7f", "invalid integer or string"),
     ] {
-        let error = TableDecoder::default().instructions(&hex(instructions));
-        let error = error.expect_err(instructions);
-        assert!(error.contains(reason), "{instructions}: {error}");
+        let instructions = hex(instructions);
+        let error = TableDecoder::default().instructions(&instructions);
+        let error = error.expect_err(reason);
+        assert!(error.contains(reason), "{instructions:x?}: {error}");
+        let mut decoder = TableDecoder::default();
+        let mut bytes = instructions.chunks(1);
+        let split = bytes.find_map(|byte| decoder.instructions(byte).err());
+        assert_eq!(split, Some(error), "{instructions:x?}");
     }
 }
 
