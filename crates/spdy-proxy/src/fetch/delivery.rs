@@ -88,7 +88,7 @@ pub(crate) struct OriginResponse {
     pub(crate) is_redirect_free: bool,
 }
 
-/// Who else may have a response.
+/// What is shared and stored of a response.
 pub(crate) struct Storage {
     /// The response, if requests that wait for it share it.
     pub(crate) shared: Option<(Arc<Stored>, MemoryReservation)>,

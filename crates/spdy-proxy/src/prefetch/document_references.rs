@@ -9,6 +9,7 @@ use spdy_markup::es_modules::ImportMap;
 use spdy_page::replica::Kind;
 use spdy_rewrite::kind;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::page_modules::PageModules;
 use spdy_rewrite::rules::verdict::SkipReason;
 
 /// The maximum number of pages, of sheets and of scripts whose references are remembered.
@@ -67,6 +68,24 @@ pub(super) struct ModuleContext {
     pub(super) rules: String,
     /// Memory of the map and of the base, bytes.
     pub(super) bytes: usize,
+}
+
+impl ModuleContext {
+    /// Of the page at `url`; `None` if that is no URL.
+    pub(super) fn of(url: &str, rules: &str, modules: &PageModules) -> Option<Self> {
+        let page = url::Url::parse(url).ok()?;
+        let base = modules.base.as_ref().and_then(|base| page.join(base).ok());
+        let base = base.unwrap_or(page);
+        let import_map = ImportMap::of(&modules.import_maps, &base);
+        let mut maps = modules.import_maps.iter();
+        Some(Self {
+            bytes: import_map.memory_bytes() + base.as_str().len() + rules.len(),
+            import_map,
+            base,
+            has_integrity: maps.any(|map| map.contains("\"integrity\"")),
+            rules: rules.to_owned(),
+        })
+    }
 }
 
 /// A resource that a page, a sheet or a script references: its URL, and how it is requested.
@@ -162,7 +181,8 @@ pub(super) fn weight(key: &str, document: &DocumentReferences) -> usize {
     let imports: usize = imports.map(|text| text.len() + size_of::<String>()).sum();
     let modules = contents.modules.as_ref();
     let modules = modules.map_or(0, |modules| modules.bytes + size_of::<ModuleContext>());
-    key.len() + document.variant.len() + targets + imports + modules
+    let text = contents.text.as_ref().map_or(0, String::len);
+    key.len() + document.variant.len() + text + targets + imports + modules
 }
 
 /// The key of a sheet by its URL, or of a script by its target. Sites rewrite the same sheet of another host differently: each has its own

@@ -7,6 +7,7 @@ pub(crate) mod history;
 pub(crate) mod limits;
 pub(crate) mod module_imports;
 pub(crate) mod observer;
+pub mod page_candidates;
 pub mod page_resources;
 pub(crate) mod prefetcher;
 pub(crate) mod push_candidates;

@@ -8,8 +8,8 @@
 //!                                                                                 └ else ──▶ hint
 //! ```
 //!
-//! Sheets, scripts and fonts that the page names go along. Other resources that clients request go along if the page, or one of its
-//! sheets and modules, names exactly that URL. Otherwise the caller must find that the resource is in the cache as public, and it must
+//! Sheets, scripts and fonts that the page names are pushed or hinted. So are other resources that clients request, if the page, or one of
+//! its sheets and modules, names exactly that URL. Otherwise the caller must find that the resource is in the cache as public, and it must
 //! have no query. So clients, which are not trusted, choose among public resources, and add nothing. No references are remembered of a
 //! page that is not public (`public`): they could be private to one client.
 //!
@@ -17,57 +17,31 @@
 //! to learn that it is needed. The text of a script is searched, not parsed, so the caller must find that the resource is in the cache as
 //! public.
 //!
-//! `prefetch/document_references.rs` stores the references of each variant of a page.
+//! `prefetch/document_references.rs` stores the references of each variant of a page, and `prefetch/page_candidates.rs` chooses among them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::ops::ControlFlow;
 
 use parking_lot::{Mutex, MutexGuard};
 use spdy_clock::Instant;
-use spdy_markup::es_modules::ImportMap;
 use spdy_page::replica::Kind;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::page_modules::PageModules;
 use spdy_server::learned_resources::{LearnedResources, LearningLimits, ResourceLoad};
-use spdy_server::push_plan::PushCandidate;
 
 use crate::prefetch::document_references::{
-    DocumentContents, DocumentContext, DocumentReferences, ModuleContext, ReferenceTables,
-    ReferencedResource, document_key, own_script_key, referenced_resources, target_at,
+    DocumentContents, DocumentContext, ModuleContext, ReferenceTables, document_key,
+    own_script_key, referenced_resources, target_at,
 };
-use crate::prefetch::reference_walk::MAX_VISITS;
+use crate::prefetch::page_candidates::{Candidate, LearnedCandidates, page_candidates};
 
 /// The number of networks that must request a resource before it is pushed or hinted, if a style sheet or a module of the page names it.
 const MIN_NETWORKS_IF_NAMED: u32 = 1;
-/// The most of these for one page. The rest of the hints is for others.
-const MAX_DEEP: usize = 12;
 
 /// The resources of pages, and what was learned from the requests of clients.
 #[derive(Debug)]
 pub struct PageResources {
     documents: Mutex<ReferenceTables>,
     learned: Mutex<LearnedResources>,
-}
-
-/// A resource that may be pushed or hinted with a page.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    /// It, by its URL in full.
-    pub resource: PushCandidate,
-    /// The text that names exactly this URL.
-    pub named_by: NamedBy,
-}
-
-/// The public text that names the URL of a resource.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum NamedBy {
-    /// The page.
-    Page,
-    /// A sheet or a module of the page.
-    Subresource,
-    /// None is known: clients requested it.
-    Nothing,
 }
 
 /// The request of a client for a subresource.
@@ -198,54 +172,8 @@ impl PageResources {
         let documents = self.documents();
         let document = documents.pages.variant(page, variant);
         let document = document.filter(|document| document.contents.text.as_deref() == text)?;
-        let references = document.contents.resources.iter();
-        let mut needed_first: Vec<_> = references
-            .filter(|resource| is_candidate(resource))
-            .collect();
-        // A client first needs the resources that block rendering.
-        needed_first.sort_by_key(|resource| rank(resource.kind));
-        let mut targets = BTreeSet::new();
-        needed_first.retain(|resource| targets.insert(resource.target.clone()));
-        let mut named = named_resources(&documents, home, document, &of_few);
-        let mut of_page: Vec<_> = needed_first
-            .into_iter()
-            .map(|resource| resource.candidate(home, NamedBy::Page))
-            .collect();
-        let (mut deep, mut others) = (Vec::new(), Vec::new());
-        for learned in of_few
-            .iter()
-            .filter(|learned| !targets.contains(&learned.url))
-        {
-            let is_supported = || of_many.iter().any(|it| it.url == learned.url);
-            match named.remove(&learned.url) {
-                Some((_, resource)) if resource.kind.is_none() => {}
-                Some((NamedBy::Subresource, resource)) => {
-                    deep.push(resource.candidate(home, NamedBy::Subresource));
-                }
-                Some((named_by, resource)) if is_supported() => {
-                    others.push(resource.candidate(home, named_by));
-                }
-                None if is_supported() && !learned.url.contains('?') => {
-                    others.push(Candidate {
-                        resource: PushCandidate {
-                            url: [home, &learned.url].concat(),
-                            ..learned.clone()
-                        },
-                        named_by: NamedBy::Nothing,
-                    });
-                }
-                _ => {}
-            }
-        }
-        deep.truncate(MAX_DEEP);
-        let is_sheet = |candidate: &Candidate| candidate.resource.kind == Some(Kind::Stylesheet);
-        let after_sheets = of_page
-            .iter()
-            .take_while(|candidate| is_sheet(candidate))
-            .count();
-        of_page.splice(after_sheets..after_sheets, deep);
-        of_page.extend(others);
-        Some(of_page)
+        let learned = LearnedCandidates { of_few, of_many };
+        Some(page_candidates(&documents, home, document, &learned))
     }
 
     /// Records that a client at `from` received the public page at `page`, and hints for the targets `hinted` before it.
@@ -313,95 +241,6 @@ impl PageResources {
     }
 }
 
-/// The resources among `learned` that a text of the page names, by target, with the first text that does.
-fn named_resources(
-    documents: &ReferenceTables,
-    home: &str,
-    page: &DocumentReferences,
-    learned: &[PushCandidate],
-) -> BTreeMap<String, (NamedBy, ReferencedResource)> {
-    let mut named = BTreeMap::new();
-    let mut sought: BTreeSet<&str> = learned.iter().map(|learned| &learned.url[..]).collect();
-    if sought.is_empty() {
-        return named;
-    }
-    let mut remaining = MAX_VISITS;
-    documents.walk(home, page, &mut remaining, |depth, resource| {
-        if sought.remove(&resource.target[..]) {
-            let named_by = match depth {
-                0 => NamedBy::Page,
-                _ => NamedBy::Subresource,
-            };
-            named.insert(resource.target.clone(), (named_by, resource.clone()));
-        }
-        match sought.is_empty() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    });
-    named
-}
-
-impl ModuleContext {
-    /// Of the page at `url`; `None` if that is no URL.
-    fn of(url: &str, rules: &str, modules: &PageModules) -> Option<Self> {
-        let page = url::Url::parse(url).ok()?;
-        let base = modules.base.as_ref().and_then(|base| page.join(base).ok());
-        let base = base.unwrap_or(page);
-        Some(Self {
-            import_map: ImportMap::of(&modules.import_maps, &base),
-            base,
-            has_integrity: modules
-                .import_maps
-                .iter()
-                .any(|map| map.contains("\"integrity\"")),
-            rules: rules.to_owned(),
-            bytes: 0,
-        })
-        .map(|context| Self {
-            bytes: context.import_map.memory_bytes() + context.base.as_str().len() + rules.len(),
-            ..context
-        })
-    }
-}
-
-impl ReferencedResource {
-    fn candidate(&self, home: &str, named_by: NamedBy) -> Candidate {
-        Candidate {
-            resource: PushCandidate {
-                // In full: alone, a path that begins with two slashes would name another host.
-                url: match self.target.starts_with('/') {
-                    true => [home, &self.target].concat(),
-                    false => self.target.clone(),
-                },
-                kind: self.kind,
-                by_cors: self.by_cors,
-                is_unhintable: self.cannot_preload,
-                may_push: true,
-                ..PushCandidate::default()
-            },
-            named_by,
-        }
-    }
-}
-
-/// Whether a resource that a page names is a candidate before any client requested it. An image is not: a client may choose one of several,
-/// and nothing waits for it.
-fn is_candidate(resource: &ReferencedResource) -> bool {
-    matches!(
-        resource.kind,
-        Some(Kind::Stylesheet | Kind::Script | Kind::Font)
-    )
-}
-
-fn rank(kind: Option<Kind>) -> u8 {
-    match kind {
-        Some(Kind::Stylesheet) => 0,
-        Some(Kind::Script | Kind::Font) => 1,
-        _ => 2,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, Method};
@@ -413,6 +252,7 @@ mod tests {
     use crate::prefetch::document_references::{
         MAX_BYTES, MAX_DOCUMENTS, MAX_VARIANT_BYTES, MAX_VARIANTS, weight,
     };
+    use crate::prefetch::page_candidates::NamedBy;
 
     const HOME: &str = "https://www.site.test";
     const PAGE: &str = "https://www.site.test/";
@@ -467,7 +307,7 @@ mod tests {
         }
     }
 
-    /// URLs of what may go along, whether they are named, and whether they may be hinted at.
+    /// URLs of the candidates, whether they are named, and whether they may be hinted.
     fn candidates(resources: &PageResources) -> Vec<(String, bool, bool)> {
         let candidates = resources.candidates(Instant::ZERO, HOME, PAGE, &[], None);
         let candidates = candidates.unwrap_or_default();

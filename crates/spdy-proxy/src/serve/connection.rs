@@ -25,7 +25,7 @@ use crate::request::forward_headers::scheme_of;
 use crate::request::origin_hints::HintedUrls;
 use crate::response::respond::{self, OwnMessage};
 use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdown};
-use crate::serve::push_and_hints::{PushAndHints, TrackedRequest};
+use crate::serve::push_and_hints::{PushAndHints, TrackedRequest, supports_early_hints};
 use crate::sites::site::Site;
 use crate::telemetry::access_log::{
     AccessLog, AccessLogEntry, BodyEnd, LoggedFields, PendingLogEntry, log_at_end, target_of,
@@ -231,7 +231,9 @@ impl Handler for ConnectionHandler {
         let (mut head, body) = request.into_parts();
         let from = self.proxy.origins.resolve_client(self.from, &mut head);
         // Before the proxy's own hints are sent.
-        head.extensions.insert(HintedUrls::default());
+        if supports_early_hints(&head) {
+            head.extensions.insert(HintedUrls::default());
+        }
         let times_for = self.timing.take(&mut head.headers);
         let (context, span) = match self.start_span(&head, from) {
             Some(scope) => (Some(scope.context), scope.open),

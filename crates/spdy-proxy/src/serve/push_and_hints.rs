@@ -34,7 +34,8 @@ use url::Url;
 use crate::cache::public_response::{self, PublicPage};
 use crate::fetch::delivery::TextEnd;
 use crate::prefetch::document_references::target_at;
-use crate::prefetch::page_resources::{Candidate, NamedBy, SubresourceRequest};
+use crate::prefetch::page_candidates::{Candidate, NamedBy};
+use crate::prefetch::page_resources::SubresourceRequest;
 use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::{client_origin_text, request_authority};
@@ -94,19 +95,19 @@ struct PendingPage {
     origin: String,
 }
 
-/// What is sent with a page.
-struct Delivery {
+/// The hints of a page, and how they are sent.
+struct PageHints {
     hints: Vec<Hint>,
     /// Targets of the resources that only a sheet or a module of the page names. A browser would find them late.
     deep: BTreeSet<String>,
     /// The page has a style sheet that no hint can express.
     has_unhintable_sheet: bool,
-    timing: Timing,
+    timing: HintTiming,
 }
 
 /// When something is sent with a page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Timing {
+enum HintTiming {
     /// At the request: the client may have the page.
     BeforeResponse,
     /// With the head of the response, which the origin has decided.
@@ -161,7 +162,7 @@ impl PushAndHints {
         Some(TrackedRequest { digest, page })
     }
 
-    /// Waits a short time for the end of the page that is the response to `tracked`, if clients are known to need more than it names.
+    /// Waits a short time for the end of the page that is the response to `tracked`, if clients are known to request more than it names.
     /// What is hinted with the response must be named by this very text.
     pub(super) async fn wait_for_text(
         &self,
@@ -207,7 +208,7 @@ impl PushAndHints {
         if let Some(pending) = page.pending.take()
             && status == StatusCode::OK
         {
-            self.deliver(&pending, &mut page, &public, Timing::WithResponse);
+            self.deliver(&pending, &mut page, &public, HintTiming::WithResponse);
         }
         if page.is_new && status == StatusCode::OK {
             let now = self.proxy.clock.now();
@@ -249,7 +250,7 @@ impl PushAndHints {
         };
         match self.public_page(site, head) {
             Some(public) => {
-                if self.deliver(&request, &mut page, &public, Timing::BeforeResponse) {
+                if self.deliver(&request, &mut page, &public, HintTiming::BeforeResponse) {
                     page.public = Some(public.variant);
                 }
             }
@@ -265,7 +266,7 @@ impl PushAndHints {
         request: &PendingPage,
         page: &mut PageRequest,
         public: &PublicPage,
-        timing: Timing,
+        timing: HintTiming,
     ) -> bool {
         let PendingPage { site, head, origin } = request;
         let Ok(url) = page.url.parse::<Uri>() else {
@@ -278,7 +279,7 @@ impl PushAndHints {
         let Some(mut candidates) = candidates else {
             return false;
         };
-        if timing == Timing::WithResponse {
+        if timing == HintTiming::WithResponse {
             // Clients may have requested others after another text.
             candidates.retain(|candidate| candidate.named_by != NamedBy::Nothing);
         }
@@ -321,7 +322,7 @@ impl PushAndHints {
         let refused = self.push(site, head, page, pushes, &mut pushed);
         hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
         hints.truncate(budget.hints);
-        let delivery = Delivery {
+        let page_hints = PageHints {
             hints,
             deep,
             has_unhintable_sheet,
@@ -329,7 +330,7 @@ impl PushAndHints {
         };
         let target = &page.url[origin.len()..];
         let reported = [site.rules.site_origin(), target].concat();
-        (page.hinted, page.links) = self.hint(head, &reported, delivery);
+        (page.hinted, page.links) = self.hint(head, &page.url, page_hints);
         self.proxy
             .pages
             .reports
@@ -480,20 +481,20 @@ impl PushAndHints {
         rest
     }
 
-    /// Sends the hints of `delivery` for the page at `page` in a 103 if that is possible and useful. Returns the targets that the client gets
+    /// Sends `hints` for the page at `page` in a 103 if that is possible and useful. Returns the targets that the client gets
     /// hints for, and the `Link` values that go into the response.
     fn hint(
         &self,
         head: &request::Parts,
         page: &str,
-        delivery: Delivery,
+        hints: PageHints,
     ) -> (Vec<String>, Vec<HeaderValue>) {
-        let Delivery {
+        let PageHints {
             mut hints,
             deep,
             has_unhintable_sheet,
             timing,
-        } = delivery;
+        } = hints;
         if has_unhintable_sheet {
             // A browser would request the fonts first, and draw the page later.
             hints.retain(|hint| hint.kind != Kind::Font);
@@ -501,7 +502,7 @@ impl PushAndHints {
         let arrival: Option<&RequestInfo> = head.extensions.get();
         let is_spdy = arrival.is_some_and(|arrival| matches!(arrival.protocol, Protocol::Spdy(_)));
         let early = EarlyHints::of(&head.extensions);
-        let is_early = timing == Timing::BeforeResponse && !is_spdy;
+        let is_early = timing == HintTiming::BeforeResponse && !is_spdy;
         let early = early.filter(|_| is_early && supports_early_hints(head));
         if !is_spdy && !self.proxy.push_config.early_hints {
             return (Vec::new(), Vec::new());

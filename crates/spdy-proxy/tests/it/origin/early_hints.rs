@@ -1,5 +1,7 @@
 //! Early hints (103) of an origin reach the client, rewritten as in the response. In virtual time.
 
+use std::time::Duration;
+
 use http::{HeaderName, HeaderValue};
 use spdy_frame::priority::Priority;
 use spdy_net::interim::interim_responses::InterimResponses;
@@ -22,6 +24,17 @@ async fn received(
     navigates: bool,
 ) -> (Vec<Vec<String>>, Vec<String>) {
     let mut between = Between::start(RULES);
+    load(&mut between, protocol, hints, navigates, RESPONSE).await
+}
+
+/// The same of a client that loads the page from a new connection of the origin, which sends `hints` and `response`.
+async fn load(
+    between: &mut Between,
+    protocol: Protocol,
+    hints: &str,
+    navigates: bool,
+    response: &str,
+) -> (Vec<Vec<String>>, Vec<String>) {
     let client = between.connection(protocol).await;
     let fields = if navigates { &DOCUMENT[..] } else { &[] };
     let mut request = request("/page", fields);
@@ -31,23 +44,28 @@ async fn received(
         .insert(name, HeaderValue::from_static("text/html"));
     let (listens, mut heads) = InterimResponses::channel();
     request.extensions_mut().insert(listens);
-    let response = tokio::spawn(client.send(request, Priority::HIGHEST));
+    let sent = tokio::spawn(client.send(request, Priority::HIGHEST));
     let mut origin = between.next_connection().await;
-    head(&mut origin).await;
+    while !head(&mut origin).await.starts_with("GET /page ") {
+        origin = between.next_connection().await; // the other was for a prefetch
+    }
     write(&mut origin, hints).await;
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    write(&mut origin, RESPONSE).await;
-    let response = between.wait(response).await.0.expect("no panic");
-    let response = response.expect("a response");
+    write(&mut origin, response).await;
+    let received = between.wait(sent).await.0.expect("no panic");
+    let received = received.expect("a response");
     let mut early = Vec::new();
     while let Ok(head) = heads.try_recv() {
         assert_eq!(head.status, 103);
         assert!(!head.headers.contains_key("x-secret"));
         early.push(links(&head.headers));
     }
-    (early, links(response.headers()))
+    let of_response = links(received.headers());
+    let body = received.into_body().collect_up_to(1000);
+    between.wait(body).await.0.expect("the body is complete");
+    (early, of_response)
 }
 
 #[tokio::test]
@@ -62,6 +80,26 @@ async fn hints_of_the_origin_are_passed_with_the_urls_of_the_response() {
 async fn a_link_is_hinted_once() {
     let (early, _) = received(Protocol::Http2, &[HINTS, HINTS].concat(), true).await;
     assert_eq!(early.len(), 1, "{early:?}");
+}
+
+/// The proxy hints what a stale page names, and then the origin hints the same and more.
+#[tokio::test]
+async fn a_link_that_the_proxy_hinted_is_not_hinted_again() {
+    let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=1\r\nConnection: close\r\n\
+        Content-Length: 37\r\n\r\n<link rel=stylesheet href='/own.css'>";
+    let mut between = Between::start(RULES);
+    let (early, _) = load(&mut between, Protocol::Http2, "", true, page).await;
+    assert!(early.is_empty(), "{early:?}");
+    between.clock.advance(Duration::from_secs(5)).await;
+    let (early, _) = load(&mut between, Protocol::Http2, HINTS, true, page).await;
+    let [by_proxy, by_origin] = &early[..] else {
+        panic!("expected two: {early:?}");
+    };
+    assert_eq!(by_proxy, &["/own.css"]);
+    assert!(
+        by_origin.len() == 1 && by_origin[0].contains("/.spdy/"),
+        "{by_origin:?}"
+    );
 }
 
 #[tokio::test]
