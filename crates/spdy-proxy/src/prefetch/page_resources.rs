@@ -252,7 +252,8 @@ mod tests {
     use crate::prefetch::document_references::{
         MAX_BYTES, MAX_DOCUMENTS, MAX_VARIANT_BYTES, MAX_VARIANTS, weight,
     };
-    use crate::prefetch::page_candidates::NamedBy;
+    use crate::prefetch::page_candidates::{MAX_DEEP, NamedBy};
+    use crate::prefetch::reference_walk::{MAX_DEPTH, MAX_DOCUMENTS_PER_PAGE, MAX_VISITS};
 
     const HOME: &str = "https://www.site.test";
     const PAGE: &str = "https://www.site.test/";
@@ -436,6 +437,61 @@ mod tests {
         teach(&resources, PAGE, &["/else/f.woff2?v=1", "/own/f.woff2?v=1"]);
         let expected = ["/moved/a.css", "/own/f.woff2?v=1"].map(|target| is(target, true, true));
         assert_eq!(candidates(&resources), expected);
+    }
+
+    /// Sheet `n` imports sheet `n + 1`.
+    #[test]
+    fn chains_of_sheets_are_followed_up_to_a_depth() {
+        let resources = PageResources::default();
+        let sheet = |n: usize| own(&format!("/{n}.css"), kind::Kind::Style, false);
+        note_page(&resources, &[sheet(0)]);
+        for n in 0..=MAX_DEPTH {
+            note_sheet(&resources, &format!("{HOME}/{n}.css"), &[sheet(n + 1)]);
+        }
+        let documents = resources.documents();
+        let is_found = |n: usize| documents.find(HOME, PAGE, &format!("/{n}.css")).is_some();
+        assert!(is_found(MAX_DEPTH) && !is_found(MAX_DEPTH + 1));
+    }
+
+    #[test]
+    fn sheets_and_references_of_a_page_are_followed_up_to_a_number() {
+        let resources = PageResources::default();
+        let sheets: Vec<_> = (0..=MAX_DOCUMENTS_PER_PAGE)
+            .map(|n| own(&format!("/{n}.css"), kind::Kind::Style, false))
+            .collect();
+        note_page(&resources, &sheets);
+        for n in 0..=MAX_DOCUMENTS_PER_PAGE {
+            let font = [own(&format!("/{n}.woff2"), kind::Kind::Font, false)];
+            note_sheet(&resources, &format!("{HOME}/{n}.css"), &font);
+        }
+        let is_found = |target: &str| resources.documents().find(HOME, PAGE, target).is_some();
+        let last = MAX_DOCUMENTS_PER_PAGE;
+        assert!(is_found(&format!("/{}.woff2", last - 1)));
+        assert!(is_found(&format!("/{last}.css")) && !is_found(&format!("/{last}.woff2")));
+
+        let images: Vec<_> = (0..=MAX_VISITS)
+            .map(|n| own(&format!("/{n}.png"), kind::Kind::Image, false))
+            .collect();
+        note_page(&resources, &images);
+        assert!(is_found(&format!("/{}.png", MAX_VISITS - 1)));
+        assert!(!is_found(&format!("/{MAX_VISITS}.png")));
+    }
+
+    #[test]
+    fn hints_of_what_only_sheets_name_are_limited() {
+        let resources = PageResources::default();
+        note_page(&resources, &[own("/a.css", kind::Kind::Style, false)]);
+        let fonts = (0..=MAX_DEEP).map(|n| format!("/{n}.woff2"));
+        let fonts: Vec<_> = fonts.collect();
+        let named: Vec<_> = fonts
+            .iter()
+            .map(|font| own(font, kind::Kind::Font, false))
+            .collect();
+        let sheet = format!("{HOME}/a.css");
+        note_sheet(&resources, &sheet, &named);
+        let targets: Vec<_> = fonts.iter().map(|font| &font[..]).collect();
+        teach(&resources, &sheet, &targets);
+        assert_eq!(candidates(&resources).len(), 1 + MAX_DEEP);
     }
 
     #[test]

@@ -17,9 +17,9 @@ use crate::prefetch::document_references::{
 };
 
 /// The longest chain of sheets and modules below a page that is followed.
-const MAX_DEPTH: usize = 8;
+pub(super) const MAX_DEPTH: usize = 8;
 /// The most sheets and scripts of one page that are followed.
-const MAX_DOCUMENTS_PER_PAGE: usize = 128;
+pub(super) const MAX_DOCUMENTS_PER_PAGE: usize = 128;
 /// The most references of one page that are visited, with imports from other hosts and of all variants.
 pub(super) const MAX_VISITS: usize = 4096;
 

@@ -11,7 +11,7 @@ pub(crate) struct GrpcCall;
 
 /// The most concurrent calls to one origin, if it allows as many on a connection.
 const MAX_CALLS: usize = 2048;
-/// The most calls in progress to one origin whose clients still send. The rest is for calls that are here as a whole.
+/// The most calls in progress to one origin whose clients still send. The rest is for calls whose request is complete.
 pub(super) const MAX_SENDING_CALLS: usize = MAX_CALLS / 4 * 3;
 /// Bytes of one response that may arrive before they are read: the window of gRPC's own clients.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;

@@ -35,3 +35,25 @@ impl PageModules {
         self.inline_imports.extend(found.map(str::to_owned));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inline_imports_and_maps_are_limited() {
+        let mut modules = PageModules::default();
+        let imports = |count: usize| {
+            let lines = (0..count).map(|n| format!("import './{n}.js'\n"));
+            lines.collect::<String>()
+        };
+        modules.add_inline(&imports(MAX_INLINE_IMPORTS - 1));
+        modules.add_inline(&imports(2));
+        assert_eq!(modules.inline_imports.len(), MAX_INLINE_IMPORTS);
+        modules.add_import_map(&"m".repeat(MAX_IMPORT_MAP_BYTES));
+        modules.add_import_map("m");
+        assert_eq!(modules.import_maps.len(), 1);
+        modules.add_import_map(&"m".repeat(MAX_IMPORT_MAP_BYTES + 1));
+        assert_eq!(modules.import_maps.len(), 1);
+    }
+}

@@ -1,11 +1,13 @@
 //! Checks the book in `docs/` and the READMEs: mdBook builds it, every link leads somewhere, pages are short and their words plain.
 //!
 //! - [`book`]: the table of contents, and the book as mdBook renders it
+//! - [`limits`]: names of the code on the pages of limits
 //! - [`links`]: links between files of the repository
 //! - [`packages`]: what a published crate contains
 //! - [`words`]: length of pages and sentences, and words that are not used
 
 mod book;
+mod limits;
 mod links;
 mod packages;
 mod words;

@@ -1,8 +1,12 @@
 //! Hints for resources that only a style sheet or a module of the page names, which a browser finds late. In virtual time.
 
+use std::future::ready;
+use std::io;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use http::{HeaderValue, Request, Response, header};
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
@@ -56,13 +60,19 @@ fn origin(request: &Request<Body>) -> Response<Body> {
     let response = Response::builder()
         .header("content-type", kind)
         .header("cache-control", control);
-    let body = Body::full(Bytes::copy_from_slice(body.as_bytes()));
+    let bytes = Bytes::copy_from_slice(body.as_bytes());
+    let body = match client {
+        "slow" => {
+            Body::from_stream(stream::once(ready(io::Result::Ok(bytes))).chain(stream::pending()))
+        }
+        _ => Body::full(bytes),
+    };
     response.body(body).expect("a response")
 }
 
 fn stage() -> Stage {
     let mut between = Between::start("---[site.rewrite]\n");
-    between.serve_origin(|request| std::future::ready(origin(&request)));
+    between.serve_origin(|request| ready(origin(&request)));
     Stage {
         between,
         visitors: 0,
@@ -96,16 +106,10 @@ async fn load(stage: &Stage, from: IpAddr, page: &str, loaded: &[(&str, &str)]) 
     }
 }
 
-/// The `Link` headers and earlier hints that the next client gets with `page`.
+/// The `Link` headers that the next client gets with `page`.
 async fn hinted(stage: &Stage, page: &str, client: &'static str) -> Vec<String> {
-    let from = IpAddr::from([203, 0, 113, 1]);
-    let connection = stage.connect(from, Protocol::Http1, false).await;
-    let mut request = request(page, &NAVIGATION);
-    let headers = request.headers_mut();
-    headers.insert("x-client", HeaderValue::from_static(client));
-    let sending = connection.send(request, Priority::HIGHEST);
-    let (response, _) = stage.between.wait(sending).await;
-    let (head, body) = response.expect("a response").into_parts();
+    let (response, _) = response(stage, page, client).await;
+    let (head, body) = response.into_parts();
     body.collect_up_to(1 << 20).await.expect("the body");
     for link in head.headers.get_all(header::LINK) {
         let link = link.to_str().expect("ASCII");
@@ -114,6 +118,18 @@ async fn hinted(stage: &Stage, page: &str, client: &'static str) -> Vec<String> 
         assert!(is_sheet || link.ends_with("; crossorigin"), "{link}");
     }
     links(&head.headers)
+}
+
+/// The response to the next client that requests `page`, and the time until its head.
+async fn response(stage: &Stage, page: &str, client: &'static str) -> (Response<Body>, Duration) {
+    let from = IpAddr::from([203, 0, 113, 1]);
+    let connection = stage.connect(from, Protocol::Http1, false).await;
+    let mut request = request(page, &NAVIGATION);
+    let headers = request.headers_mut();
+    headers.insert("x-client", HeaderValue::from_static(client));
+    let sending = connection.send(request, Priority::HIGHEST);
+    let (response, took) = stage.between.wait(sending).await;
+    (response.expect("a response"), took)
 }
 
 const LOADED: [(&str, &str); 8] = [
@@ -156,6 +172,20 @@ async fn page_that_is_fetched_each_time_has_hints_of_its_text() {
         load(&stage, from, "/no-cache", &loaded).await;
     }
     assert_eq!(hinted(&stage, "/no-cache", "none").await, DEEP);
+}
+
+/// A head does not wait for the end of a page that never comes.
+#[tokio::test]
+async fn head_waits_a_limited_time_for_the_end_of_the_page() {
+    let stage = stage();
+    let loaded = [("/no-cache", "/a.css"), ("/a.css", "/used.woff2")];
+    for from in networks(1) {
+        load(&stage, from, "/no-cache", &loaded).await;
+    }
+    let (_, at_once) = response(&stage, "/no-cache", "none").await;
+    let (slow, took) = response(&stage, "/no-cache", "slow").await;
+    assert_eq!(links(slow.headers()), [""; 0]);
+    assert_eq!((at_once, took), (Duration::ZERO, Duration::from_millis(20)));
 }
 
 /// The same URL, another text for each client: none gets hints of another's.
