@@ -257,7 +257,7 @@ impl AuditCase {
             let is_slower = saved < -SLOWER;
             let (mut better, mut best_gain) = (None, 0.0);
             for host in parts {
-                let keeps_most = survey.keeps_most_bytes(host);
+                let keeps_most = host.keeps_most_bytes();
                 if !is_slower && !keeps_most {
                     continue;
                 }

@@ -9,7 +9,6 @@ use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
 use spdy_sim::accelerator::{AcceleratedPage, Rewriting};
 use spdy_sim::load::Page;
 use spdy_sim::options::is_same_site;
-use url::Url;
 
 /// How the resources of a page are delivered behind an accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,6 +40,8 @@ pub struct Host {
     pub aliased: usize,
     /// Resources that the client requests from this host; 0 for the site's own host.
     pub direct: usize,
+    /// Bytes of their bodies.
+    pub direct_bytes: u64,
     /// Responses that the accelerator may serve to every client for some time.
     pub cacheable: usize,
 }
@@ -90,15 +91,12 @@ impl Survey {
             self.hosts.len(),
         )
     }
+}
 
-    /// Whether more than half of the bytes of `host` stay there.
-    pub(super) fn keeps_most_bytes(&self, host: &Host) -> bool {
-        let direct = self.resources.iter().filter(|it| it.delivery == "direct");
-        let of_host = direct.filter(|it| {
-            let url = Url::parse(&it.url).ok();
-            url.is_some_and(|url| head::authority(&url) == host.host)
-        });
-        of_host.map(|it| it.bytes).sum::<u64>() * 2 > host.bytes
+impl Host {
+    /// Whether most of its bytes stay there.
+    pub(super) fn keeps_most_bytes(&self) -> bool {
+        self.direct_bytes * 2 > self.bytes
     }
 }
 
@@ -153,15 +151,20 @@ fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
             proxied: 0,
             aliased: 0,
             direct: 0,
+            direct_bytes: 0,
             cacheable: 0,
         });
         host.resources += 1;
-        host.bytes += exchange.body.len() as u64;
+        let bytes = exchange.body.len() as u64;
+        host.bytes += bytes;
         match delivery {
             Delivery::Own => host.is_own = true,
             Delivery::Proxied => host.proxied += 1,
             Delivery::Aliased => host.aliased += 1,
-            Delivery::Direct(_) => host.direct += 1,
+            Delivery::Direct(_) => {
+                host.direct += 1;
+                host.direct_bytes += bytes;
+            }
         }
         let is_here = !matches!(delivery, Delivery::Direct(_));
         host.cacheable += usize::from(is_here && lifetime_s.is_some_and(|seconds| seconds > 0));

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The response is handled like one of an origin: pages are rewritten, and headers of the path are set. It is not stored, because the file
-//! is as near as the cache.
+//! is as near as the cache. This is not `ServeDir` of tower-http, which sends no `ETag`, follows symbolic links out of the folder, and serves
+//! hidden files.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
