@@ -12,8 +12,8 @@ use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 
-/// The request for the target of `head`, a redirect of another host; `None` if it is of the site's own. The error is the response that
-/// the client gets instead.
+/// The request for the target of `head`, a redirect of another host; `None` if the client gets the redirect, as one of the site's own. The
+/// error is the response that the client gets instead.
 pub(crate) fn follow(
     fetch: &mut FetchState,
     at: &ProxyRequest,
@@ -30,6 +30,7 @@ pub(crate) fn follow(
             let guarded = at.site.pages.guarded_kinds(&at.site.rules, next.url());
             next.without(guarded)
         }
+        Redirect::Pass(_) => return Ok(None),
         Redirect::Direct(location) => {
             fetch.stop_coalescing();
             let response = respond::redirect_to_host(&location);

@@ -1,8 +1,9 @@
 //! Redirects of proxied hosts: followed here, passed to the browser, or refused.
 //!
-//! If the rules cover the next hop, the browser does not see the redirect. Otherwise the browser may follow it, as it would have
-//! without us, but only if it states that a page loads the resource: for any other client that would be an open redirect under the
-//! site's name. Each hop must allow a page to read what it loads by CORS.
+//! If the rules cover the next hop, the browser does not see the redirect. A browser follows the redirect of a script to another folder
+//! of its host itself, under the site's name, because imports are relative to the final URL. Otherwise the browser may follow it to the host,
+//! as it would have without us, but only if it states that a page loads the resource: for any other client that would be an open
+//! redirect under the site's name. Each hop must allow a page to read what it loads by CORS.
 
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderValue, LOCATION};
 use url::Url;
@@ -22,6 +23,8 @@ pub(crate) const OPAQUE_ORIGIN: &str = "null";
 pub enum Redirect {
     /// Fetch this URL next, under the same rules.
     Follow(ProxiedUrl),
+    /// Pass the redirect on, to this path under the site's name: another one of the same host.
+    Pass(String),
     /// Redirect the client there: 307, and `Cache-Control: no-store`.
     Direct(String),
     /// Serve nothing.
@@ -71,7 +74,13 @@ impl RedirectState {
             false => Redirect::Refuse(refusal),
         };
         match moved.redirect_target(rules, &next) {
-            Ok(followed) if !may_follow(load, moved, &followed) => direct(Refusal::Location),
+            Ok(followed) if !may_follow(load, moved, &followed) => {
+                let passed = passed_location(rules, moved, load, headers);
+                match passed.filter(|_| self.hops == 1) {
+                    Some(location) => Redirect::Pass(location),
+                    None => direct(Refusal::Location),
+                }
+            }
             Ok(followed) => {
                 self.is_tainted |= followed.url().origin() != moved.url().origin();
                 Redirect::Follow(followed)
@@ -97,6 +106,25 @@ impl RedirectState {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         }
     }
+}
+
+/// The path under the site's name that leads to the target of the redirect `headers` of `moved`, if a client may be sent there: the
+/// target is of the same origin. A target at another origin would be requested in the name of the page, not in that of `moved`.
+pub(crate) fn passed_location(
+    rules: &Rules,
+    moved: &ProxiedUrl,
+    load: Load,
+    headers: &HeaderMap,
+) -> Option<String> {
+    let next = target(moved, headers).ok()?;
+    let is_readable =
+        load.mode != FetchMode::Cors || passes_cors_check(headers, rules.site_origin());
+    let may_pass = load.allows_redirect() && is_readable;
+    if !may_pass || next.origin() != moved.url().origin() {
+        return None;
+    }
+    let next = moved.redirect_target(rules, &next).ok()?;
+    Some(next.path())
 }
 
 /// The target of the redirect `headers` of `moved`.

@@ -5,12 +5,13 @@
 
 use http::StatusCode;
 use http::header::{
-    CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, LOCATION, X_CONTENT_TYPE_OPTIONS,
 };
 
 use crate::kind::{is_playlist, requires_cors};
 use crate::load::{FetchMode, Load};
 use crate::response::alias_response;
+use crate::response::redirect::passed_location;
 use crate::response::sanitized_response::{
     ALLOWED_HEADERS, SANDBOX, is_document_type, passes_cors_check,
 };
@@ -25,8 +26,8 @@ pub use crate::response::sanitized_response::{
 /// Checks the head of a response to the request that [`anonymize`](crate::request::anonymize) built or, for a host with an alias,
 /// [`alias_request`](crate::request::alias_request).
 ///
-/// Redirects are handled by [`redirect`](crate::response::redirect), and refused here, except those of hosts with an alias, which
-/// are passed on.
+/// Redirects are handled by [`redirect`](crate::response::redirect), and refused here, except those that are passed on: of hosts with
+/// an alias, and within one host.
 pub fn sanitize(
     rules: &Rules,
     moved: &ProxiedUrl,
@@ -45,7 +46,12 @@ pub fn sanitize(
         StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
             return SanitizedResponse::Refuse(Refusal::Credentials);
         }
-        status if status.is_redirection() => return SanitizedResponse::Refuse(Refusal::Location),
+        status if status.is_redirection() => {
+            return match passed_redirect(rules, moved, load, headers) {
+                Some(head) => SanitizedResponse::Serve(head),
+                None => SanitizedResponse::Refuse(Refusal::Location),
+            };
+        }
         status => return SanitizedResponse::StatusOnly(status),
     };
     if has_body && let Err(refusal) = check(rules, moved, load, headers) {
@@ -62,6 +68,19 @@ pub fn sanitize(
         };
     }
     SanitizedResponse::Serve(head(headers))
+}
+
+/// The head of a redirect that is passed on.
+fn passed_redirect(
+    rules: &Rules,
+    moved: &ProxiedUrl,
+    load: Load,
+    headers: &HeaderMap,
+) -> Option<HeaderMap> {
+    let location = passed_location(rules, moved, load, headers)?;
+    let mut head = head(headers);
+    head.insert(LOCATION, HeaderValue::try_from(location).ok()?);
+    Some(head)
 }
 
 fn check(

@@ -41,7 +41,7 @@ fn redirects_within_rules_are_followed() {
         "/.spdy/1/-/s/folder.test/lib/a.png".to_owned(),
     );
     let script = "/.spdy/1/-/s/cdn.test/js/a.js".to_owned();
-    let rows: [(&str, &str, Load, u32, &str); 23] = [
+    let rows: [(&str, &str, Load, u32, &str); 24] = [
         (
             &part,
             "/lib/b.png",
@@ -158,7 +158,14 @@ fn redirects_within_rules_are_followed() {
             "/v2/a.js",
             runs,
             1,
-            "direct https://cdn.test/v2/a.js",
+            "pass /.spdy/1/-/s/cdn.test/v2/a.js",
+        ),
+        (
+            &script,
+            "https://shared.test/v2/a.js",
+            runs,
+            1,
+            "direct https://shared.test/v2/a.js",
         ),
         (
             &script,
@@ -178,6 +185,7 @@ fn redirects_within_rules_are_followed() {
         let line = format!("location: {location}");
         let actual = match trail.decide(&rules, &proxied, load, &fields(&[&line])) {
             Redirect::Follow(next) => format!("follow {}", next.url()),
+            Redirect::Pass(path) => format!("pass {path}"),
             Redirect::Direct(url) => format!("direct {url}"),
             Redirect::Refuse(refusal) => refusal.name().to_owned(),
         };
@@ -254,6 +262,7 @@ fn cors_response_is_readable_if_every_hop_allows_it() {
                 match trail.decide(&rules, &proxied, load, &fields(hop)) {
                     Redirect::Follow(next) => proxied = next,
                     Redirect::Direct(url) => direct = Some(url),
+                    Redirect::Pass(path) => panic!("{hops:?}: {path}"),
                     Redirect::Refuse(refusal) => panic!("{hops:?}: {refusal}"),
                 }
             }

@@ -165,7 +165,7 @@ impl AcceleratedPage {
         for (number, node) in graph.nodes.iter().enumerate() {
             let exchange = &original.exchanges[node.exchange];
             let parent = node.parent();
-            let redirected = parent.and_then(|parent| redirects[parent]);
+            let redirected = parent.and_then(|parent| redirects[parent].clone());
             if redirected == Some(RedirectOutcome::Refused) {
                 accelerated_graph.nodes[number].trigger = UNREACHABLE;
                 deliveries.push(Delivery::Direct(DirectReason::ReferrerIsDirect));
@@ -191,6 +191,9 @@ impl AcceleratedPage {
                 }
                 (None, _) if redirected == Some(RedirectOutcome::Passed) => {
                     context.site.rules.alias_url(&exchange.url).ok().flatten()
+                }
+                (None, _) if let Some(RedirectOutcome::PassedTo(path)) = &redirected => {
+                    Some(path.clone())
                 }
                 _ if context.is_own(&exchange.url) => Some(head::target(&exchange.url)),
                 (None, Some(parent)) => {
@@ -224,7 +227,7 @@ impl AcceleratedPage {
                 (node.is_redirect && !is_own).then(|| context.redirect_outcome(exchange, &target));
             deliveries.push(match is_own {
                 true => Delivery::Own,
-                false => context.proxied_delivery(exchange, &target, redirects[number]),
+                false => context.proxied_delivery(exchange, &target, redirects[number].as_ref()),
             });
             lifetimes_s[number] = context.shared_lifetime_s(exchange, &target);
             let rewritten = context.rewrite(exchange, &target);
@@ -255,7 +258,9 @@ impl AcceleratedPage {
                 None => DecodedBody {
                     text: decode_body(exchange),
                     is_rewritten: false,
-                    is_replaced: redirects[number].is_some_and(|it| it != RedirectOutcome::Passed),
+                    is_replaced: redirects[number]
+                        .as_ref()
+                        .is_some_and(RedirectOutcome::is_replaced),
                 },
             };
             bodies[node.exchange] = Some(whole);

@@ -34,14 +34,23 @@ use crate::load::request_of;
 pub(super) type ReferencesByUrl = BTreeMap<String, Result<String, DirectReason>>;
 
 /// How the accelerator handles a redirect of another host.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum RedirectOutcome {
     Followed,
+    /// The client receives it, with this path under the site's name.
+    PassedTo(String),
     /// The client receives it unchanged from the host of an alias.
     Passed,
     /// The client is redirected to the target's own host.
     Direct,
     Refused,
+}
+
+impl RedirectOutcome {
+    /// Whether the client receives another response in place of the redirect.
+    pub(super) fn is_replaced(&self) -> bool {
+        !matches!(self, Self::Passed | Self::PassedTo(_))
+    }
 }
 
 /// The site and its rules, by which the resources of a page are rewritten.
@@ -141,6 +150,7 @@ impl RewriteContext<'_> {
         }
         match RedirectState::default().decide(&self.site.rules, proxied, *load, &headers) {
             Redirect::Follow(_) => RedirectOutcome::Followed,
+            Redirect::Pass(path) => RedirectOutcome::PassedTo(path),
             Redirect::Direct(_) => RedirectOutcome::Direct,
             Redirect::Refuse(_) => RedirectOutcome::Refused,
         }
@@ -230,14 +240,14 @@ impl RewriteContext<'_> {
         &self,
         exchange: &Exchange,
         target: &str,
-        redirected: Option<RedirectOutcome>,
+        redirected: Option<&RedirectOutcome>,
     ) -> Delivery {
         match redirected {
             Some(RedirectOutcome::Followed) => return Delivery::Proxied,
             Some(RedirectOutcome::Direct) => {
                 return Delivery::Direct(DirectReason::RedirectedToHost);
             }
-            Some(RedirectOutcome::Passed | RedirectOutcome::Refused) | None => {}
+            _ => {}
         }
         let here = match target.starts_with('/') {
             true => Delivery::Proxied,

@@ -247,3 +247,57 @@ async fn stored_redirected_response_is_checked_for_each_hop() {
     assert_eq!(status("/near", &[]).await, StatusCode::OK);
     assert_eq!(other.times("/library"), 2, "all other objects were stored");
 }
+
+/// The imports of a module are relative to its final URL, so its browser must know it. The redirect is stored like other responses.
+#[tokio::test]
+async fn redirect_of_a_script_to_another_folder_is_passed_under_the_sites_name() {
+    let other = Origin::start(move |request: Request<Bytes>| async move {
+        let any = ("access-control-allow-origin", "*");
+        let fresh = ("cache-control", "public, s-maxage=600, max-age=60");
+        match request.uri().path() {
+            "/lib@1" => redirect_to("/lib@1.2.3/lib.js", &[fresh, any, ("set-cookie", "id=1")]),
+            "/silent@1" => redirect_to("/lib@1.2.3/lib.js", &[fresh]),
+            _ => respond(&[JS, YEAR, any], "library"),
+        }
+    });
+    let proxy = before(&other);
+    let module = [
+        ("sec-fetch-dest", "script"),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    for outcome in ["stored", "hit"] {
+        let redirect = get(&proxy, &proxied_path(&other, "/lib@1"), &module).await;
+        assert_eq!(redirect.status, StatusCode::FOUND);
+        let expected = proxied_path(&other, "/lib@1.2.3/lib.js");
+        assert_eq!(redirect.field("location"), expected);
+        assert!(
+            redirect.field("cache-status").contains(outcome),
+            "{redirect:?}"
+        );
+        assert_eq!(redirect.field("set-cookie"), "");
+        assert_eq!(get(&proxy, &expected, &module).await.text(), "library");
+    }
+    assert_eq!(
+        (other.times("/lib@1"), other.times("/lib@1.2.3/lib.js")),
+        (1, 1)
+    );
+    // A client that does not state that a page loads it follows no redirect of another host under the site's name.
+    let opened = get(
+        &proxy,
+        &proxied_path(&other, "/lib@1"),
+        &[("sec-fetch-dest", "document")],
+    )
+    .await;
+    assert_eq!(
+        (opened.status, opened.field("location")),
+        (StatusCode::NOT_FOUND, "")
+    );
+    // A host that does not let pages read the redirect is contacted by the browser itself.
+    let silent = get(&proxy, &proxied_path(&other, "/silent@1"), &module).await;
+    assert_eq!(silent.status, StatusCode::TEMPORARY_REDIRECT);
+    assert!(
+        silent.field("location").starts_with("http://cdn.test:"),
+        "{silent:?}"
+    );
+}
