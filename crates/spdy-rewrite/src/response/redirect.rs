@@ -13,6 +13,7 @@ use crate::load::{FetchMode, Load};
 use crate::response::sanitized_response::passes_cors_check;
 use crate::rules::Rules;
 use crate::rules::refusal::Refusal;
+use crate::rules::verdict::Verdict;
 use crate::urls::proxied_url::{ProxiedUrl, may_follow};
 
 /// Origin of a request with an opaque origin (Fetch, *serializing a request origin*).
@@ -123,8 +124,12 @@ pub(crate) fn passed_location(
     if !may_pass || next.origin() != moved.url().origin() {
         return None;
     }
-    let next = moved.redirect_target(rules, &next).ok()?;
-    Some(next.path())
+    moved.redirect_target(rules, &next).ok()?;
+    // With a capability of its own: that of `moved` may be for its URL alone.
+    match rules.verdict(&next, load.expected?, moved.reference_source()) {
+        Verdict::Rewrite(path) => Some(path),
+        Verdict::Skip(_) => None,
+    }
 }
 
 /// The target of the redirect `headers` of `moved`.

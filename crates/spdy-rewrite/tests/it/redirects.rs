@@ -7,6 +7,7 @@ use spdy_rewrite::kind::Kind;
 use spdy_rewrite::request::anonymize::{FetchMode, Load};
 use spdy_rewrite::response::redirect::{Redirect, RedirectState};
 use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
+use spdy_rewrite::rules::verdict::{ReferenceSource, Verdict};
 
 use crate::support::fields::{PAGE_LOADS_IMAGE, fields};
 use crate::support::{self, discovering, rules};
@@ -26,12 +27,8 @@ fn redirects_within_rules_are_followed() {
     };
     let open = |host: &str| {
         let url = support::url(&format!("https://{host}/a.png"));
-        match rules.verdict(
-            &url,
-            Kind::Image,
-            spdy_rewrite::rules::verdict::ReferenceSource::Site,
-        ) {
-            spdy_rewrite::rules::verdict::Verdict::Rewrite(path) => path,
+        match rules.verdict(&url, Kind::Image, ReferenceSource::Site) {
+            Verdict::Rewrite(path) => path,
             leave => panic!("{leave:?}"),
         }
     };
@@ -213,6 +210,31 @@ fn redirect_cannot_reach_public_cdn_scripts() {
         panic!("{decided:?}")
     };
     assert!(next.kinds().has(Kind::Image) && !next.kinds().has(Kind::Script));
+}
+
+/// The capability of a script of a shared host is for its URL alone, so the redirect gets another one.
+#[test]
+fn passed_redirect_of_a_shared_host_can_be_opened() {
+    let rules = rules();
+    let url = support::url("https://shared.test/lib@1");
+    let Verdict::Rewrite(path) = rules.verdict(&url, Kind::Script, ReferenceSource::Site) else {
+        panic!("the host is listed")
+    };
+    let moved = rules.open(&path).unwrap();
+    let load = Load {
+        expected: Some(Kind::Script),
+        ..PAGE_LOADS_IMAGE
+    };
+    let location = fields(&["location: /lib@1.2.3/lib.js"]);
+    let Redirect::Pass(path) = RedirectState::default().decide(&rules, &moved, load, &location)
+    else {
+        panic!("the redirect is passed")
+    };
+    let opened = rules.open(&path).unwrap();
+    assert_eq!(
+        opened.url().as_str(),
+        "https://shared.test/lib@1.2.3/lib.js"
+    );
 }
 
 /// As browsers do it (Fetch, *CORS check*): what a page may read, each host on the way lets it read.
