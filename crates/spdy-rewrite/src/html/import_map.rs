@@ -161,7 +161,9 @@ fn complete(
     }
     let scopes = object(map, "scopes")?;
     for host in under_site {
-        let scope = object(scopes, &host.to)?;
+        // A scope without a slash at its end is for one URL alone, without a query. So that of a single path is its folder.
+        let folder = host.to.rfind('/').map_or(0, |slash| slash + 1);
+        let scope = object(scopes, &host.to[..folder])?;
         let root = place.site_path("/");
         let of_root = match (host.own.path(), host.is_allowed) {
             ("/", true) => host.to.clone(),

@@ -199,7 +199,8 @@ fn root_relative_import_resolves_to_module_host() {
                 at("b.wild.test/"): of_wild("b.wild.test/"),
                 // A module may import from another listed part of its host.
                 at("folder.test/lib/"): of_folder,
-                at("folder.test/one.js"): of_folder,
+                // That of a single path is its folder: its modules may have a query.
+                at("folder.test/"): of_folder,
             },
         })
     );
