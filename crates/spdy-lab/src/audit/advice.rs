@@ -77,11 +77,14 @@ impl Advice {
     ) -> Result<(Self, OperatorConfig), String> {
         let mut all = operator.clone();
         let mut wishes: Vec<(usize, Place, Kind)> = Vec::new();
+        let mut loaders: Vec<Place> = Vec::new();
         let mut looked_at = page_with_operator(replica, graph, &all);
         for _ in 0..MAX_PASSES {
             let mut found = unlisted(&looked_at, secure)?;
             found.retain(|wish| !wishes.contains(wish) && !left_out.contains(&wish.1.host));
-            if found.is_empty() {
+            let mut new_loaders = lone_loaders(&looked_at, secure, &wishes)?;
+            new_loaders.retain(|place| !loaders.contains(place));
+            if found.is_empty() && new_loaders.is_empty() {
                 break;
             }
             for (node, place, kind) in found {
@@ -90,6 +93,10 @@ impl Advice {
                 wishes.retain(|(earlier, ..)| *earlier != node);
                 wishes.push((node, place, kind));
             }
+            for place in &new_loaders {
+                except(&mut all.rewrite, place);
+            }
+            loaders.extend(new_loaders);
             looked_at = page_with_operator(replica, graph, &all);
         }
         let deliveries = &looked_at
@@ -103,6 +110,9 @@ impl Advice {
         let mut taken = operator.clone();
         for (_, place, kind) in &wishes {
             list(&mut taken.rewrite, place, *kind);
+        }
+        for place in &loaders {
+            except(&mut taken.rewrite, place);
         }
         let before = &operator.rewrite.hosts;
         let changed = taken.rewrite.hosts.iter().filter(|it| !before.contains(it));
@@ -174,6 +184,10 @@ fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, Place, Kind)>, Stri
                     Kind::Script,
                 )
             }
+            DirectReason::DerivedUrl(kind) => {
+                let exchange = page.graph().nodes[node].exchange;
+                (package(&page.replica().exchanges[exchange].url), *kind)
+            }
             _ => return None,
         };
         Some((node, place?, kind))
@@ -184,6 +198,33 @@ fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, Place, Kind)>, Stri
         .enumerate()
         .filter_map(unlisted)
         .collect())
+}
+
+/// Proxied scripts that build URLs from their own, where no package can be listed, or listing it did not help (`wishes`). With a capability
+/// for one URL, such a script lacks the others, so it must stay at its host.
+fn lone_loaders(
+    page: &Page,
+    secure: bool,
+    wishes: &[(usize, Place, Kind)],
+) -> Result<Vec<Place>, String> {
+    let seen = page
+        .accelerated(Rewriting::warm(secure))
+        .map_err(Clone::clone)?;
+    let url = |node: usize| &page.replica().exchanges[page.graph().nodes[node].exchange].url;
+    let loader = |(node, delivery): (usize, &Delivery)| {
+        let is_derived = matches!(delivery, Delivery::Direct(DirectReason::DerivedUrl(_)));
+        let script = page.graph().nodes[node].parent();
+        let is_listed = wishes.iter().any(|(listed, ..)| *listed == node);
+        let cannot_list = is_listed || package(url(node)).is_none();
+        let script = script.filter(|_| is_derived && cannot_list)?;
+        let path = url(script).path().to_owned();
+        Some(Place {
+            path,
+            ..whole_host(url(script))?
+        })
+    };
+    let deliveries = seen.deliveries.iter().enumerate();
+    Ok(deliveries.filter_map(loader).collect())
 }
 
 fn is_unlisted(refusal: &Refusal) -> bool {
@@ -251,6 +292,18 @@ fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
         shared: place.path == "/" && is_public_cdn(&place.host),
         ..HostConfig::passive(&place.host)
     });
+}
+
+/// Excepts the path of `place` from the entry that governs it.
+fn except(rewrite: &mut Rewrite, place: &Place) {
+    let governing = rewrite.hosts.iter_mut().filter(|entry| {
+        is_of_host(entry, place) && place.path.starts_with(&entry.path) && entry.path != place.path
+    });
+    if let Some(entry) = governing.max_by_key(|entry| entry.path.len())
+        && !entry.except.contains(&place.path)
+    {
+        entry.except.push(place.path.clone());
+    }
 }
 
 fn add(kinds: &mut Vec<Kind>, kind: Kind) {

@@ -428,6 +428,103 @@ fn modules_of_a_public_cdn_are_listed_by_package() {
     );
 }
 
+/// `exchange`, requested by the script of exchange `index`.
+fn by_script(index: usize, exchange: Exchange) -> Exchange {
+    Exchange {
+        initiator: Initiator::Resource {
+            index,
+            at_byte: None,
+        },
+        ..exchange
+    }
+}
+
+/// Loaders on public CDNs request their other files by their own URLs. With a capability for the loader alone, the page would lack them.
+#[test]
+fn the_package_of_a_loader_is_listed_or_the_loader_stays() {
+    let html = "<link rel=preconnect href=https://cdn.jsdelivr.net>\
+        <script src=https://cdnjs.cloudflare.com/ajax/libs/ace/1.35.2/ace.js></script>\
+        <script src=https://cdn.jsdelivr.net/npm/math/loader.js></script>\
+        <script src=https://cdn.jsdelivr.net/npm/plain/plain.js></script>";
+    let script = |url: &str| {
+        exchange(
+            url,
+            Kind::Script,
+            "load(folderOf(document.currentScript.src) + name)",
+        )
+    };
+    let font = exchange(
+        "https://cdn.jsdelivr.net/npm/math/a.woff2",
+        Kind::Font,
+        [7; 3_000],
+    );
+    let page = Replica {
+        name: "loaders".to_owned(),
+        exchanges: vec![
+            exchange("https://www.page.test/", Kind::Document, html),
+            script("https://cdnjs.cloudflare.com/ajax/libs/ace/1.35.2/ace.js"),
+            script("https://cdn.jsdelivr.net/npm/math/loader.js"),
+            exchange(
+                "https://cdn.jsdelivr.net/npm/plain/plain.js",
+                Kind::Script,
+                "x".repeat(300_000),
+            ),
+            by_script(
+                1,
+                script("https://cdnjs.cloudflare.com/ajax/libs/ace/1.35.2/mode.js"),
+            ),
+            by_script(
+                1,
+                exchange(
+                    "https://cdnjs.cloudflare.com/ajax/libs/ace/1.35.2/icon.png",
+                    Kind::Image,
+                    [7; 3_000],
+                ),
+            ),
+            by_script(2, font),
+        ],
+        ..builtin::flags()
+    };
+    let audit = audit(&case(page, None));
+    let delivered = deliveries(&audit);
+    for (url, delivery) in [
+        (
+            "https://cdnjs.cloudflare.com/ajax/libs/ace/1.35.2/ace.js",
+            "proxied",
+        ),
+        (
+            "https://cdnjs.cloudflare.com/ajax/libs/ace/1.35.2/mode.js",
+            "proxied",
+        ),
+        (
+            "https://cdnjs.cloudflare.com/ajax/libs/ace/1.35.2/icon.png",
+            "proxied",
+        ),
+        ("https://cdn.jsdelivr.net/npm/plain/plain.js", "proxied"),
+        // Without a version there is no package to list.
+        (
+            "https://cdn.jsdelivr.net/npm/math/loader.js",
+            "path-excepted",
+        ),
+        ("https://cdn.jsdelivr.net/npm/math/a.woff2", "dynamic-url"),
+    ] {
+        assert_eq!(delivered[url], delivery, "{url}");
+    }
+    let entries = audit.advice.hosts.iter().map(|it| &it.entry);
+    let entries: Vec<_> = entries
+        .map(|it| (&it.path[..], it.shared, &it.except[..]))
+        .collect();
+    let excepted = ["/npm/math/loader.js".to_owned()];
+    assert_eq!(
+        entries,
+        [
+            ("/", true, &[][..]),
+            ("/", true, &excepted),
+            ("/ajax/libs/ace/1.35.2/", false, &[])
+        ]
+    );
+}
+
 /// A loader of which the accelerator can move only the first script: the connection to the other scripts would begin later.
 fn page_with_a_loader() -> Replica {
     let cdn = "https://loader.test";
@@ -440,7 +537,9 @@ fn page_with_a_loader() -> Replica {
             exchange(
                 "https://www.page.test/",
                 Kind::Document,
-                format!("<script src={cdn}/loader.js></script>"),
+                format!(
+                    "<script>const from = '{cdn}/'</script><script src={cdn}/loader.js></script>"
+                ),
             ),
             script(&format!("{cdn}/loader.js"), &filler),
             script(&format!("{cdn}/a.js"), &filler),

@@ -2,8 +2,8 @@
 //!
 //! The replica's own text is rewritten by the released rewriter, with the head of the request that a load sends. A browser requests
 //! URLs under the site's name from the site, and all other URLs from their own hosts. The URLs are read from the text, and not
-//! derived from the rules, because a browser finds only those: a resource that a script requests by itself is not proxied. Imports of
-//! modules follow the import map of the rewritten page (`module_imports.rs`).
+//! derived from the rules, because a browser finds only those. A resource that a script requests by itself is proxied only if the script is, and
+//! builds the URL from its own (`script_urls.rs`). Imports of modules follow the import map of the rewritten page (`module_imports.rs`).
 //!
 //! The accelerator decides about a proxied resource that redirects. If it follows the redirect, the client makes one request and
 //! receives the last response. Else the client is redirected to the other host, or the request is refused.
@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
-use spdy_page::replica::Replica;
+use spdy_page::replica::{Kind, Replica};
 use spdy_proxy::sites::site_table::Sites;
 use spdy_rewrite::reference::Reference;
 use url::Url;
@@ -25,6 +25,7 @@ use crate::accelerator::rewrite_context::{
     RedirectOutcome, ReferencesByUrl, RewriteContext, decode_body, place, with_fetch_site,
     with_referer,
 };
+use crate::accelerator::script_urls::ScriptUrls;
 use crate::accelerator::site::{self, OperatorConfig};
 use crate::load::Page;
 use crate::load::proxied_content::{DecodedBody, ProxiedContent, reference};
@@ -162,6 +163,7 @@ impl AcceleratedPage {
         let mut lifetimes_s = vec![None; graph.nodes.len()];
         let imports = Imports::of(original, graph);
         let mut page_map = PageImportMap::of(original.document());
+        let mut script_urls: Option<ScriptUrls> = None;
         for (number, node) in graph.nodes.iter().enumerate() {
             let exchange = &original.exchanges[node.exchange];
             let parent = node.parent();
@@ -178,6 +180,21 @@ impl AcceleratedPage {
                 context.import_target(exchange, page_map.resolve(&import.specifier, from))
             });
             let followed = parent.filter(|_| redirected == Some(RedirectOutcome::Followed));
+            let script = parent.filter(|&parent| {
+                let above = &graph.nodes[parent];
+                above.kind == Kind::Script && !above.is_redirect && imported.is_none()
+            });
+            let proxied_script = script.filter(|&script| deliveries[script] == Delivery::Proxied);
+            let derived = proxied_script.and_then(|script| {
+                let place = graph.nodes[script].exchange;
+                let urls =
+                    script_urls.get_or_insert_with(|| ScriptUrls::of(replica.exchanges.iter()));
+                let moved = &replica.exchanges[place].url;
+                match urls.states(&exchange.url) {
+                    true => None,
+                    false => context.derived_target(exchange, &original.exchanges[place], moved),
+                }
+            });
             let target = match (followed, parent) {
                 // The accelerator follows the redirect, so its target takes its place.
                 (Some(redirect), _) => {
@@ -199,7 +216,7 @@ impl AcceleratedPage {
                 (None, Some(parent)) => {
                     let named = texts[parent].as_ref();
                     let named = named.and_then(|named| named.get(place(&exchange.url)));
-                    let named = named.or(imported.as_ref());
+                    let named = named.or(imported.as_ref()).or(derived.as_ref());
                     named.and_then(|named| named.clone().ok())
                 }
                 (None, None) => None,
@@ -207,7 +224,10 @@ impl AcceleratedPage {
             let Some(target) = target else {
                 let above = parent.map(|parent| (&graph.nodes[parent], &deliveries[parent]));
                 let named = parent.and_then(|parent| texts[parent].as_ref());
-                deliveries.push(context.unproxied_delivery(exchange, node, above, named, imported));
+                let from_script = imported.or(derived);
+                let delivery =
+                    context.unproxied_delivery(exchange, node, above, named, from_script);
+                deliveries.push(delivery);
                 continue;
             };
             let is_own = context.is_own(&exchange.url) && followed.is_none();

@@ -32,6 +32,12 @@ pub enum DirectReason {
     /// No text names it: a script requests it by a URL that it builds.
     #[error("no recorded text names it: a script requests it")]
     DynamicUrl,
+    /// A proxied script requests it by a URL that it derives from its own. Its capability is for that URL alone, so the page
+    /// would lack the resource.
+    #[error(
+        "a script builds its URL from its own, which is proxied alone: list the package of the script"
+    )]
+    DerivedUrl(Kind),
     /// A module imports it, and the import map of the rewritten page does not lead to its proxied URL.
     #[error(
         "a module imports it, and no import map can redirect the import: its host is shared, or the page's policy forbids it"
@@ -71,6 +77,7 @@ impl DirectReason {
         match self {
             Self::Rule { reason, .. } => reason.name(),
             Self::DynamicUrl => "dynamic-url",
+            Self::DerivedUrl(_) => "derived-url",
             Self::Unmapped => "unmapped",
             Self::NotRecorded => "not-recorded",
             Self::ReferrerIsDirect => "referrer-is-direct",

@@ -13,11 +13,12 @@
 //! - `site.rs`: its configuration for a page. The page's own name is the site. An operator's configuration lists the hosts that are
 //!   proxied; without one, every other host is listed with all kinds.
 //! - `accelerated_page.rs`: the page as a browser sees it. The released code rewrites its text, and resources are requested by the
-//!   URLs of that text. Scripts are never rewritten, so a resource that a script requests by a URL that it builds stays at its host.
+//!   URLs of that text. Scripts are never rewritten, so a resource that a script requests by a URL in full stays at its host.
 //! - `rewrite_context.rs`: the rewritten text, the redirect and the lifetime in the cache of one resource.
 //! - `known_stylesheets.rs`: hashes of style sheets that an accelerator with a warm cache has stored.
 //! - `body_decoder.rs`: what undoes the codings that the accelerator chose.
 //! - `module_imports.rs`: imports of ES modules, and their URLs by the import map of the rewritten page.
+//! - `script_urls.rs`: whether a script derives a URL from its own, which then is a proxied one.
 //! - `delivery.rs`: how each resource is delivered, and the reason.
 //! - `load.rs`: origins and accelerator in virtual time, and the load.
 
@@ -30,6 +31,7 @@ mod known_stylesheets;
 mod load;
 mod module_imports;
 mod rewrite_context;
+mod script_urls;
 
 pub use accelerated_page::{AcceleratedPage, Rewriting};
 

@@ -26,6 +26,7 @@ use url::{Position, Url};
 use crate::accelerator::body_decoder::MAX_TEXT_BYTES;
 use crate::accelerator::delivery::{self, Delivery, DirectReason};
 use crate::accelerator::known_stylesheets::KnownStylesheets;
+use crate::accelerator::script_urls::requested_kind;
 use crate::accelerator::site::{OperatorConfig, wall_now};
 use crate::load::request_of;
 
@@ -188,15 +189,45 @@ impl RewriteContext<'_> {
         }
     }
 
+    /// Returns the target of `exchange` under the site's name, which the proxied script `from` derives from its own URL, `moved`; `None`
+    /// if it is of another origin, or of a kind that is never proxied.
+    pub(super) fn derived_target(
+        &self,
+        exchange: &Exchange,
+        from: &Exchange,
+        moved: &Url,
+    ) -> Option<Result<String, DirectReason>> {
+        let kind = requested_kind(exchange)?;
+        let own = &moved[Position::BeforePath..];
+        let head = own.strip_suffix(&head::target(&from.url))?;
+        if exchange.url.origin() != from.url.origin() {
+            return None;
+        }
+        let target = format!("{head}{}", head::target(&exchange.url));
+        let rules = &self.site.rules;
+        Some(match rules.open(&target) {
+            Ok(opened) if opened.kinds().has(kind) => Ok(target),
+            Ok(_) => match rules.verdict(&exchange.url, kind, ReferenceSource::Listed) {
+                Verdict::Rewrite(_) => Err(DirectReason::DerivedUrl(kind)),
+                Verdict::Skip(reason) => {
+                    let url = exchange.url.clone();
+                    let named = Some(Box::new(delivery::ResolvedReference { url, kind }));
+                    Err(DirectReason::Rule { reason, named })
+                }
+            },
+            Err(_) => Err(DirectReason::DerivedUrl(kind)),
+        })
+    }
+
     /// Returns the delivery of an `exchange` that is not proxied. `above` is the node that leads to it, with its delivery; `named`
-    /// has the references of that node's text if it is rewritten; `imported` is the outcome of an import by a module.
+    /// has the references of that node's text if it is rewritten; `from_script` is the outcome of a request by a proxied script.
     pub(super) fn unproxied_delivery(
         &self,
         exchange: &Exchange,
         node: &Node,
         above: Option<(&Node, &Delivery)>,
         named: Option<&ReferencesByUrl>,
-        imported: Option<Result<String, DirectReason>>,
+        from_script: Option<Result<String, DirectReason>>,
     ) -> Delivery {
         let rule = |reason| DirectReason::Rule {
             reason,
@@ -212,7 +243,7 @@ impl RewriteContext<'_> {
         let outcome = named.and_then(|named| named.get(place(&exchange.url)));
         let reason = match (outcome, above) {
             (Some(Err(reason)), _) => reason.clone(),
-            _ if let Some(Err(reason)) = imported => reason,
+            _ if let Some(Err(reason)) = from_script => reason,
             _ if node.kind == Kind::Document => rule(SkipReason::Document),
             _ if !self.original.document().body_is_real => DirectReason::NotRecorded,
             (_, Some((above, Delivery::Direct(_)))) if has_references(above) => {
@@ -351,7 +382,7 @@ fn with_recorded_field(exchange: &Exchange, field: &'static str, value: &str) ->
 }
 
 /// Status and header fields of a recorded response.
-fn response_of(exchange: &Exchange) -> Option<(StatusCode, HeaderMap)> {
+pub(super) fn response_of(exchange: &Exchange) -> Option<(StatusCode, HeaderMap)> {
     let recorded = Head::parse(&exchange.response_head)?;
     let status = StatusCode::from_u16(recorded.status()?).ok()?;
     let mut headers = HeaderMap::new();
