@@ -321,6 +321,8 @@ impl PushAndHints {
         let mut pushed = Vec::new();
         let refused = self.push(site, head, page, pushes, &mut pushed);
         hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
+        // A browser requests them in this order, some of them with equal priority.
+        hints.sort_by_key(|hint| hint_rank(hint.kind));
         hints.truncate(budget.hints);
         let page_hints = PageHints {
             hints,
@@ -546,6 +548,16 @@ impl PushAndHints {
 
     fn memory(&self) -> MutexGuard<'_, SessionHistory> {
         self.session_history.lock()
+    }
+}
+
+/// The order of hints: style sheets block rendering, and a font is needed when sheets and scripts have arrived.
+fn hint_rank(kind: Kind) -> u8 {
+    match kind {
+        Kind::Stylesheet => 0,
+        Kind::Script => 1,
+        Kind::Font => 2,
+        _ => 3,
     }
 }
 

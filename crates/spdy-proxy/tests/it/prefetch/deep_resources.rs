@@ -143,13 +143,13 @@ const LOADED: [(&str, &str); 8] = [
     // No text of the page names these.
     ("/lib/b.js", "/lib/planted.js"),
 ];
-/// What is hinted: first the sheet, which blocks rendering.
+/// What is hinted: first the sheet, which blocks rendering, and the font last.
 const DEEP: [&str; 5] = [
     "/a.css",
-    "/used.woff2",
     "/part.js",
     "/lib/b.js",
     "/lib/c.js?v=1",
+    "/used.woff2",
 ];
 
 #[tokio::test]
