@@ -3,7 +3,7 @@
 usage: early_data.py PORT AUTHORITY FIRST EARLY...
 
 The first connection requests the path FIRST, and gets a ticket. The second sends one packet flight with the requests EARLY, each of them
-METHOD:PATH, and then only receives until the first of them has its response: the handshake cannot be complete at the server. After that
+METHOD:PATH, and then only receives until the last of them has its response: the handshake cannot be complete at the server. After that
 it sends again until all have theirs. Prints JSON:
 
 {"accepted": true, "before": {"GET:/a": [200, "body"]}, "after": {"POST:/b": [200, "body"]}}
@@ -107,7 +107,7 @@ def main():
     for name in early:
         client.request(name)
     client.send()
-    client.run(lambda: early[0] in client.responses, sends=False)
+    client.run(lambda: early[-1] in client.responses, sends=False)
     before = dict(client.responses)
     client.run(lambda: len(client.responses) == len(early))
     after = {name: response for name, response in client.responses.items() if name not in before}

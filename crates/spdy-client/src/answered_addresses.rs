@@ -35,3 +35,38 @@ impl AnsweredAddresses {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(number: usize) -> Origin {
+        Origin {
+            secure: true,
+            host: format!("{number:05}.test"),
+            port: 443,
+            without_credentials: false,
+        }
+    }
+
+    #[test]
+    fn an_address_is_returned_once_and_only_while_the_name_has_it() {
+        let (known, other): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+        let (answered, address) = (AnsweredAddresses::default(), SocketAddr::new(known, 443));
+        for (addresses, expected) in [(vec![other, known], Some(address)), (vec![other], None)] {
+            answered.insert(origin(1), address);
+            assert_eq!(answered.take(&origin(1), &addresses), expected);
+            assert_eq!(answered.take(&origin(1), &[known]), None);
+        }
+    }
+
+    #[test]
+    fn one_origin_past_the_limit_is_dropped() {
+        let (answered, known) = (AnsweredAddresses::default(), [192, 0, 2, 1].into());
+        for number in 0..=MAX_ORIGINS {
+            answered.insert(origin(number), SocketAddr::new(known, 443));
+        }
+        let taken = (0..=MAX_ORIGINS).filter_map(|it| answered.take(&origin(it), &[known]));
+        assert_eq!(taken.count(), MAX_ORIGINS);
+    }
+}

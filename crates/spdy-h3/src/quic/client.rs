@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use quinn::crypto::rustls::QuicClientConfig;
+use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use spdy::runtime::SharedRuntime;
 use spdy_net_core::network::Network;
@@ -54,7 +55,9 @@ pub async fn connect(
     options: &ClientOptions,
     runtime: &SharedRuntime,
 ) -> io::Result<(QuicConnection, HandshakeInfo, PeerCertificates)> {
-    let (connecting, endpoint) = begin(network, to, host, tls, number, options, runtime)?;
+    let mut crypto = tls.for_quic(host)?;
+    Arc::make_mut(&mut crypto).enable_early_data = false;
+    let (connecting, endpoint) = begin(network, to, host, crypto, number, options, runtime)?;
     after_handshake(connecting, endpoint).await
 }
 
@@ -77,7 +80,8 @@ pub async fn connect_early(
     options: &ClientOptions,
     runtime: &SharedRuntime,
 ) -> io::Result<(QuicConnection, HandshakeInfo, PeerCertificates)> {
-    let (connecting, endpoint) = begin(network, to, host, tls, number, options, runtime)?;
+    let crypto = tls.for_quic(host)?;
+    let (connecting, endpoint) = begin(network, to, host, crypto, number, options, runtime)?;
     let (connection, accepted) = match connecting.into_0rtt() {
         Ok(early) => early,
         Err(connecting) => return after_handshake(connecting, endpoint).await,
@@ -107,7 +111,7 @@ fn begin(
     network: &dyn Network,
     to: SocketAddr,
     host: &str,
-    tls: &ClientTls,
+    tls: Arc<ClientConfig>,
     number: u64,
     options: &ClientOptions,
     runtime: &SharedRuntime,
@@ -117,7 +121,7 @@ fn begin(
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = network.datagrams(SocketAddr::new(unspecified, 0))?;
-    let crypto = QuicClientConfig::try_from(tls.for_quic(host)?).map_err(io::Error::other)?;
+    let crypto = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
     let mut config = quinn::ClientConfig::new(Arc::new(crypto));
     if let Some(id) = initial_id(&options.quic, number) {
         config.initial_dst_cid_provider(Arc::new(move || id));
