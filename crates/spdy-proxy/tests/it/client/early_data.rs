@@ -17,10 +17,15 @@ use crate::support::{
 
 /// An accelerator of `own` with a rule for `/unstored`.
 fn accelerator(own: &Origin) -> Arc<Proxy> {
+    accelerator_with(own, "")
+}
+
+/// The same with `more` rules.
+fn accelerator_with(own: &Origin, more: &str) -> Arc<Proxy> {
     let origin = own.address;
     accelerator_of(&format!(
         "[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
-         [[site.paths]]\npath = '/unstored'\nstore = false\n"
+         [[site.paths]]\npath = '/unstored'\nstore = false\n{more}"
     ))
 }
 
@@ -115,4 +120,28 @@ async fn the_field_of_an_earlier_hop_and_its_425_are_passed_on() {
     assert_eq!(follower.await.status, StatusCode::OK);
     let third = get(&proxy, "/a", &[("early-data", "1")]).await;
     assert_eq!((third.status, third.text()), (StatusCode::OK, "body"));
+}
+
+#[tokio::test]
+async fn passwords_and_rates_are_checked_for_early_requests() {
+    let own = origin();
+    let folder = tempfile::tempdir().expect("create a folder");
+    let users = folder.path().join("users");
+    std::fs::write(&users, "bob:{SHA}0JQeaNqPOBUf+Gph/Fn3xc+fyqI=\n").expect("write the file");
+    let rules = format!(
+        "[[site.paths]]\npath = '/admin/'\nbasic_auth = {users:?}\n\
+         [[site.paths]]\npath = '/limited'\nrequests_per_second = 1\n"
+    );
+    let proxy = accelerator_with(&own, &rules);
+    let never = Latch::new();
+    let status = |target: &str| {
+        let response = collect_response(&proxy, early(target, &never), 1).now_or_never();
+        response.expect("it does not wait").status
+    };
+    assert_eq!(status("/admin/a"), StatusCode::UNAUTHORIZED);
+    get(&proxy, "/limited", &[]).await;
+    let statuses: Vec<_> = (0..1000).map(|_| status("/limited")).collect();
+    assert_eq!(statuses[0], StatusCode::OK);
+    assert!(statuses.contains(&StatusCode::TOO_MANY_REQUESTS));
+    assert_eq!(own.request_lines(), ["GET /limited"]);
 }
