@@ -1,7 +1,7 @@
 //! Requests in early data (0-RTT), which arrive before the handshake is complete (RFC 8470).
 //!
-//! An attacker can replay early data to another server, or after a restart. Only requests whose repetition changes nothing are sent
-//! and handled before the handshake is complete.
+//! Not every server can reject a replay of early data. So only requests whose repetition changes nothing are sent and handled before the
+//! handshake is complete. Our server accepts the early data of a ticket once.
 
 use http::Method;
 
