@@ -16,6 +16,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::quic::{self, QuicConnection};
 use spdy_net::tls::{ClientTls, HandshakeInfo, PeerCertificates};
 
+use crate::answered_addresses::AnsweredAddresses;
 use crate::config::Config;
 use crate::dns::Dns;
 use crate::error::{ConnectFailure, Error, TimeoutPhase};
@@ -37,7 +38,7 @@ pub(crate) struct EstablishedConnection {
     pub(crate) connection: Connection,
     pub(crate) phases: Phases,
     pub(crate) route: Route,
-    /// Certificates of the server, if another origin might use the connection.
+    /// Certificates of the server, if another origin might use the connection. `None` if they are not known yet.
     pub(crate) certificates: Option<PeerCertificates>,
 }
 
@@ -79,6 +80,8 @@ pub(crate) struct Connector {
     pub(crate) dns: Dns,
     /// With other TLS sessions than `config.tls`; created when it is first needed.
     pub(crate) tls_without_credentials: std::sync::Arc<OnceLock<ClientTls>>,
+    /// Where early data may be sent.
+    pub(crate) answered: AnsweredAddresses,
     pub(crate) config: std::sync::Arc<Config>,
 }
 
@@ -156,7 +159,8 @@ impl Connector {
                     tls: Some(handshake),
                     shared: false,
                 },
-                certificates: self.config.ip_pooling.then_some(shown),
+                // Those of a connection with early data are known later.
+                certificates: Some(shown).filter(|it| self.config.ip_pooling && !it.is_empty()),
             })));
         }
         let tls = tls.map(|tls| tls.with_alpn(&Protocol::over_tcp(&self.config.protocols)));
@@ -265,17 +269,39 @@ impl Connector {
         (QuicConnection, HandshakeInfo, PeerCertificates),
         SocketAddr,
     )> {
+        let answered = self.answered.take(origin, addresses);
+        let first = answered.map(|address| address.ip());
+        let others = addresses.iter().filter(|it| Some(**it) != first);
+        let addresses: Vec<_> = first.iter().chain(others).copied().collect();
         let connect = |to| {
             let connector = self.clone();
             let (tls, host) = (tls.clone(), origin.host.clone());
             let connecting = async move {
                 let (network, runtime) = (&*connector.network, &connector.runtime);
                 let options = &connector.config.connection;
+                if Some(to) == answered {
+                    return quic::connect_early(network, to, &host, &tls, number, options, runtime)
+                        .await;
+                }
                 quic::connect(network, to, &host, &tls, number, options, runtime).await
             };
             Box::pin(connecting) as BoxFuture<_>
         };
-        self.connect_any(addresses, origin.port, connect).await
+        let connecting = self.connect_any(&addresses, origin.port, connect);
+        let (connected, address): ((QuicConnection, _, _), _) = connecting.await?;
+        let (origin, answered) = (origin.clone(), self.answered.clone());
+        match connected.0.pending_handshake() {
+            None => answered.insert(origin, address),
+            Some(handshake) => {
+                let (timeout, runtime) = (self.config.connect_timeout, self.runtime.clone());
+                self.runtime.spawn(Box::pin(async move {
+                    if handshake.complete_within(timeout, &runtime).await {
+                        answered.insert(origin, address);
+                    }
+                }));
+            }
+        }
+        Ok((connected, address))
     }
 
     /// Connects to the first address that answers. The next address is tried when one fails or is slow.

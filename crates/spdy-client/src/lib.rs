@@ -14,6 +14,7 @@
 //! [`Network`](spdy_net::network::Network). The same code runs in virtual time.
 #![warn(missing_debug_implementations)]
 
+mod answered_addresses;
 pub mod client;
 pub mod config;
 mod connect;

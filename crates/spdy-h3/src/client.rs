@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderName, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
+use spdy_net_core::early_data::may_be_early;
 use spdy_net_core::error::{ExchangeError, Retry};
 use spdy_net_core::head::connection_headers::drop_connection_headers;
 use spdy_net_core::head::request_head::set_authority;
@@ -21,6 +22,7 @@ use spdy_net_core::options::ClientOptions;
 use spdy_net_core::priority::HttpPriority;
 use spdy_net_core::tap::ConnectionTap;
 use spdy_net_core::timing::progress_timeout::ProgressTimeout;
+use spdy_net_core::tls::PeerCertificates;
 
 use crate::body::receive::{Http3Body, head as read_head};
 use crate::body::send::{SendingStream, stream_observer};
@@ -33,7 +35,7 @@ use crate::fields;
 use crate::frame::{FrameReader, StreamKind};
 use crate::goaway::Goaway;
 use crate::qpack::section_len;
-use crate::quic::{QuicConnection, SEND_WINDOW_BYTES};
+use crate::quic::{self, EarlyAttempt, QuicConnection, SEND_WINDOW_BYTES};
 use crate::quinn_shims::send_budget::SendBudget;
 use crate::quinn_shims::stream_open_queue::{StreamOpen, StreamOpenQueue};
 use crate::role::Role;
@@ -45,6 +47,9 @@ const MAX_CLOSE_POLLS: u32 = 100;
 
 /// Maximum number of 1xx heads before the final response, the same as the limit of HEADERS on a SPDY stream.
 const MAX_INTERIM_HEADS: usize = 16;
+
+/// An earlier hop received the request in early data (RFC 8470 §5.1).
+const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// A client's HTTP/3 connection. Clones share it. It is closed when the last clone is dropped and the last exchange has ended.
 #[derive(Clone)]
@@ -61,6 +66,7 @@ pub struct Http3Client {
     write_timeout: Option<Duration>,
     /// Minimum rate at which it must accept an upload, bytes a second of waiting.
     min_rate: u32,
+    early: Option<EarlyAttempt>,
     /// Dropping the last handle closes the connection.
     _handle: Arc<Handle>,
 }
@@ -159,6 +165,7 @@ impl Http3Client {
         let QuicConnection {
             connection,
             endpoint,
+            early,
         } = quic;
         let counters = Arc::<HeaderByteCounters>::default();
         let compression = HeaderCompression::new(&connection, counters.clone());
@@ -173,9 +180,12 @@ impl Http3Client {
         let (end, peer_state, clock) = (ended.clone(), shared.clone(), runtime.clone());
         let closer = shared.closer.clone();
         let max_head_bytes = options.max_head_bytes;
-        let control = OwnControlStream::start(&connection, max_head_bytes);
+        if early.is_some() {
+            compression.hold();
+        }
+        let (control, attempt) = (compression.clone(), early.clone());
+        let speaking = send_control_stream(connection.clone(), max_head_bytes, attempt, control);
         runtime.spawn(Box::pin(async move {
-            let (speaking, _goaway) = control.into_parts(); // clients just close
             let on_event = move |event| match event {
                 ControlEvent::Settings(settings) => peer_state.compression.apply(&settings),
                 ControlEvent::Goaway(id) => {
@@ -193,7 +203,7 @@ impl Http3Client {
                 compression.clone(),
                 on_event,
             ));
-            let speaking = select(speaking, Box::pin(compression.drive()));
+            let speaking = select(Box::pin(speaking), Box::pin(compression.drive()));
             let fault = match select(speaking, hearing).await {
                 Either::Left((Either::Left((fault, _)) | Either::Right((fault, _)), _))
                 | Either::Right((fault, _)) => fault,
@@ -216,6 +226,7 @@ impl Http3Client {
             max_head_bytes,
             write_timeout: options.write_timeout,
             min_rate: options.min_rate,
+            early,
         }
     }
 
@@ -234,9 +245,61 @@ impl Http3Client {
             let closed = ExchangeError::unsent("the connection was closed");
             return Box::pin(std::future::ready(Err(closed)));
         };
-        let opening = self.openings.enqueue(&self.shared.connection, priority);
         let client = self.clone();
+        if let Some(attempt) = self.early.as_ref().filter(|it| !it.is_settled()) {
+            return client.send_early(request, priority, open, attempt.clone());
+        }
+        let opening = self.openings.enqueue(&self.shared.connection, priority);
         Box::pin(async move { client.exchange(request, priority, open, opening).await })
+    }
+
+    /// Sends `request` in early data if it may be repeated, and otherwise after the handshake. A request whose early data is rejected is
+    /// sent again.
+    fn send_early(
+        self,
+        request: Request<Body>,
+        priority: Priority,
+        open: ExchangeGuard,
+        attempt: EarlyAttempt,
+    ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        let (head, mut body) = request.into_parts();
+        let may_be_early = may_be_early(&head.method) && body.is_end_stream();
+        let early = attempt.begin().filter(|_| may_be_early);
+        let early = early.zip(self.shared.begin());
+        let early = early.map(|guards| {
+            let opening = self.openings.enqueue(&self.shared.connection, priority);
+            (guards, opening)
+        });
+        Box::pin(async move {
+            if let Some(((guard, open), opening)) = early {
+                let is_marked = head.headers.contains_key(EARLY_DATA);
+                let first = std::mem::replace(&mut body, Body::empty());
+                let first = Request::from_parts(head.clone(), first);
+                let answer = self.clone().exchange(first, priority, open, opening).await;
+                drop(guard); // no part of a rejected stream is left
+                match answer {
+                    // Such a response is only for requests in early data (RFC 8470 §5.2).
+                    Ok(response) if response.status() == StatusCode::TOO_EARLY && !is_marked => {}
+                    Ok(response) => return Ok(response),
+                    Err(error) => {
+                        attempt.settled().await;
+                        if attempt.is_accepted() {
+                            return Err(error);
+                        }
+                        tracing::debug!(%error, "sending a request again after the handshake");
+                    }
+                }
+            }
+            attempt.settled().await;
+            let opening = self.openings.enqueue(&self.shared.connection, priority);
+            let request = Request::from_parts(head, body);
+            self.exchange(request, priority, open, opening).await
+        })
+    }
+
+    /// The certificates of the server; `None` before the handshake is complete.
+    pub fn peer_certificates(&self) -> Option<PeerCertificates> {
+        quic::certificates(&self.shared.connection)
     }
 
     async fn exchange(
@@ -384,6 +447,42 @@ impl Http3Client {
     /// Header bytes on the wire so far.
     pub fn header_bytes(&self) -> HeaderBytes {
         self.counters.read()
+    }
+}
+
+/// Sends our control stream until the connection ends, and sends it again if it was sent in early data that the server rejected.
+/// Returns why it failed.
+async fn send_control_stream(
+    connection: quinn::Connection,
+    max_head_bytes: usize,
+    early: Option<EarlyAttempt>,
+    compression: HeaderCompression,
+) -> Fault {
+    // Clients send no GOAWAY: they just close.
+    let (mut stream, _goaway) = OwnControlStream::start(&connection, max_head_bytes).into_parts();
+    let Some(attempt) = early else {
+        return stream.await;
+    };
+    let sent_early = attempt.begin();
+    let fault = match select(&mut stream, attempt.resolved()).await {
+        Either::Left((Fault::EarlyDataRejected, _)) | Either::Right(_) => None,
+        Either::Left((fault, _)) => Some(fault),
+    };
+    if sent_early.is_some() && fault.is_none() {
+        attempt.resolved().await;
+        if !attempt.is_accepted() {
+            drop(stream);
+            drop(sent_early);
+            attempt.settled().await;
+            stream = OwnControlStream::start(&connection, max_head_bytes)
+                .into_parts()
+                .0;
+        }
+    }
+    compression.release(attempt.is_accepted());
+    match fault {
+        Some(fault) => fault,
+        None => stream.await,
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) enum Fault {
     Lost(Lost),
     /// A timeout.
     Slow(String),
+    /// The server rejected early data: the stream does not exist any more.
+    EarlyDataRejected,
 }
 
 impl Fault {
@@ -25,7 +27,9 @@ impl Fault {
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Connection(code, _) | Self::Stream(code, _) => *code,
-            Self::Ended(_) | Self::Lost(_) | Self::Slow(_) => Code::REQUEST_CANCELLED,
+            Self::Ended(_) | Self::Lost(_) | Self::Slow(_) | Self::EarlyDataRejected => {
+                Code::REQUEST_CANCELLED
+            }
         }
     }
 
@@ -33,7 +37,7 @@ impl Fault {
     pub(crate) fn to_exchange_error(&self, above_goaway: bool) -> ExchangeError {
         let retry = match self {
             _ if above_goaway => Retry::Always,
-            Self::Ended(Code::REQUEST_REJECTED) => Retry::Always,
+            Self::Ended(Code::REQUEST_REJECTED) | Self::EarlyDataRejected => Retry::Always,
             Self::Ended(Code::REQUEST_CANCELLED | Code::INTERNAL_ERROR) => Retry::IfIdempotent,
             Self::Lost(_) => Retry::IfIdempotent,
             Self::Slow(_) => return ExchangeError::write_timed_out(format!("h3: {self}")),
@@ -70,6 +74,7 @@ impl std::fmt::Display for Fault {
             Self::Lost(Lost::LocallyClosed) => f.write_str("the connection was closed locally"),
             Self::Lost(lost) => write!(f, "QUIC: {lost}"),
             Self::Slow(reason) => f.write_str(reason),
+            Self::EarlyDataRejected => f.write_str("the server rejected early data"),
         }
     }
 }
@@ -87,10 +92,9 @@ impl From<ReadError> for Fault {
         match error {
             ReadError::Reset(code) => Self::Ended(Code::of(code)),
             ReadError::ConnectionLost(lost) => Self::Lost(lost),
-            // These do not occur: no finished stream is read, and no 0-RTT data is sent.
-            ReadError::ClosedStream
-            | ReadError::IllegalOrderedRead
-            | ReadError::ZeroRttRejected => {
+            ReadError::ZeroRttRejected => Self::EarlyDataRejected,
+            // These do not occur: no finished stream is read.
+            ReadError::ClosedStream | ReadError::IllegalOrderedRead => {
                 panic!("reading from an HTTP/3 stream failed: {error}")
             }
         }
@@ -102,9 +106,8 @@ impl From<WriteError> for Fault {
         match error {
             WriteError::Stopped(code) => Self::Ended(Code::of(code)),
             WriteError::ConnectionLost(lost) => Self::Lost(lost),
-            WriteError::ClosedStream | WriteError::ZeroRttRejected => {
-                panic!("writing to an HTTP/3 stream failed: {error}")
-            }
+            WriteError::ZeroRttRejected => Self::EarlyDataRejected,
+            WriteError::ClosedStream => panic!("writing to an HTTP/3 stream failed: {error}"),
         }
     }
 }

@@ -18,7 +18,7 @@
 //! The h3 crate (0.0.8) stores header blocks of any length that a peer announces, its GOAWAY is off by one, and it has no access to
 //! QUIC's priorities. It is a peer in the tests instead.
 //!
-//! Not supported: pushes, 0-RTT, and WebTransport. Listeners and the limits of connections are
+//! Not supported: pushes and WebTransport. Early data (0-RTT) is for safe requests without content. Listeners and the limits of connections are
 //! in `spdy-net`, with those of the other protocols. Networks, options, timeouts and TLS are in `spdy-net-core`.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![warn(missing_debug_implementations)]

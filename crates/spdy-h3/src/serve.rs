@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  first packet --QUIC's handshake--> server.rs --> ended
-//!       |         handshake_timeout     idle_timeout
+//!       |    |    handshake_timeout     idle_timeout
+//!       |    `--> a request in early data (0-RTT): server.rs begins before the handshake is complete
 //!       `--> our SETTINGS: the client's first requests may then use the dynamic table
 //! ```
 
@@ -20,6 +21,7 @@ use spdy_net_core::options::ServerOptions;
 use spdy_net_core::protocol::Protocol;
 use spdy_net_core::serve_context::{ServeContext, shutdown_before_first_byte};
 
+use crate::code::Code;
 use crate::control::OwnControlStream;
 use crate::quic::QuicIncoming;
 use crate::server;
@@ -39,9 +41,9 @@ pub async fn serve_quic(
     let patience = options.timeouts.handshake_timeout;
     let (connection, handshake) = incoming.accept()?;
     let mut control = OwnControlStream::start(&connection, options.max_head_bytes);
-    let shaking = async {
+    let handshake = Box::pin(async {
         let deadline = runtime.sleep_until(runtime.now() + patience);
-        match select(Box::pin(control.while_sent(handshake)), deadline).await {
+        match select(Box::pin(handshake), deadline).await {
             Either::Left((shaken, _)) => shaken,
             Either::Right(_) => {
                 options.hits.count(ConnectionLimit::HandshakeTimeout);
@@ -51,16 +53,48 @@ pub async fn serve_quic(
                 })
             }
         }
-    };
+    });
+    // Streams of the client can only arrive in early data until then.
+    let arrived = control.while_sent(select(handshake, Box::pin(connection.accept_bi())));
     let unheard = shutdown_before_first_byte(options, stop, runtime);
-    match select(Box::pin(shaking), unheard).await {
-        Either::Left((shaken, _)) => shaken?,
+    let early = match select(Box::pin(arrived), unheard).await {
+        Either::Left((Either::Left((shaken, _)), _)) => {
+            shaken?;
+            None
+        }
+        Either::Left((Either::Right((Ok(stream), handshake)), _)) => Some((stream, handshake)),
+        Either::Left((Either::Right((Err(_), handshake)), _)) => {
+            return handshake.await; // the connection is lost, and the handshake has the error
+        }
         Either::Right(_) => return Ok(()), // no request was accepted yet
-    }
-    tracing::debug!(protocol = %Protocol::Http3, "serving a connection");
+    };
+    tracing::debug!(protocol = %Protocol::Http3, early = early.is_some(), "serving a connection");
     let handler = with_client_certificate(handler, client_certificate(&connection));
     let terms = ServeContext::new(true, handler, options, runtime, stop);
-    server::serve(connection, control, terms).await
+    let complete = Latch::new();
+    let Some((first, handshake)) = early else {
+        complete.set();
+        return server::serve(connection, control, None, complete, terms).await;
+    };
+    let serving = server::serve(
+        connection.clone(),
+        control,
+        Some(first),
+        complete.clone(),
+        terms,
+    );
+    let serving = Box::pin(serving);
+    match select(handshake, serving).await {
+        Either::Left((Ok(()), serving)) => {
+            complete.set();
+            serving.await
+        }
+        Either::Left((Err(failed), _)) => {
+            connection.close(Code::NO_ERROR.wire(), b"");
+            Err(failed)
+        }
+        Either::Right((ended, _)) => ended,
+    }
 }
 
 /// The certificate of the client at the other side, if TLS requested one and the client has one.

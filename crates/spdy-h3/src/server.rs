@@ -22,11 +22,13 @@ use http_body::Body as _;
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
+use spdy_net_core::early_data::{EarlyData, may_be_early};
 use spdy_net_core::error::ConnectionError;
 use spdy_net_core::handler::{Handler, RequestInfo};
 use spdy_net_core::head::connection_headers::drop_connection_headers;
 use spdy_net_core::interim::continue_on_read;
 use spdy_net_core::interim::early_hints::EarlyHints;
+use spdy_net_core::latch::Latch;
 use spdy_net_core::limit::ConnectionLimit;
 use spdy_net_core::options::ServerOptions;
 use spdy_net_core::priority::HttpPriority;
@@ -55,10 +57,13 @@ const DRAIN_RTTS: u32 = 2;
 /// The maximum of that time: a client can delay its round trips, and it uses a slot during that time.
 const MAX_DRAIN: Duration = Duration::from_secs(3);
 
-/// Serves a connection after its handshake until it ends.
+/// Serves a connection until it ends. `handshake` is set when the handshake is complete; before that, `first` is the first stream, which
+/// arrived in early data.
 pub(super) async fn serve(
     connection: quinn::Connection,
     own_control: OwnControlStream,
+    mut first: Option<(quinn::SendStream, quinn::RecvStream)>,
+    handshake: Latch,
     terms: ServeContext<'_>,
 ) -> Result<(), ConnectionError> {
     let ServeContext {
@@ -122,7 +127,11 @@ pub(super) async fn serve(
                 let _ = goaway.send(next_stream); // a lost connection needs none
                 continue;
             }
-            match accepted.poll_next_unpin(cx) {
+            let stream = match first.take() {
+                Some(stream) => Poll::Ready(Some(Ok(stream))),
+                None => accepted.poll_next_unpin(cx),
+            };
+            match stream {
                 Poll::Ready(Some(Ok((mut send, mut recv)))) if goaway.is_none() => {
                     let _ = recv.stop(Code::REQUEST_REJECTED.wire());
                     let _ = send.reset(Code::REQUEST_REJECTED.wire());
@@ -144,6 +153,7 @@ pub(super) async fn serve(
                         floods: floods.clone(),
                         idle: idle.clone(),
                         compression: compression.clone(),
+                        handshake: handshake.clone(),
                     };
                     let priorities = priorities.clone();
                     answers.push(async move {
@@ -214,6 +224,8 @@ struct ExchangeContext {
     floods: FloodBudget,
     idle: IdleTracker,
     compression: HeaderCompression,
+    /// Set when the handshake is complete.
+    handshake: Latch,
 }
 
 impl ExchangeContext {
@@ -316,8 +328,21 @@ impl ExchangeContext {
             priority: Priority::new(precedence.urgency),
         });
         let is_head = head.method == Method::HEAD;
-        let received = Http3Body::new(frames, self.closer.clone(), len, ());
-        let body = Body::wrap(received.check_empty());
+        let mut received = Http3Body::new(frames, self.closer.clone(), len, ()).check_empty();
+        if !self.handshake.is_set() {
+            if may_be_early(&head.method) && received.is_end_stream() {
+                let early = EarlyData::new(self.handshake.clone());
+                head.extensions.insert(early);
+            } else {
+                // It could be a replay, so it waits for the handshake (RFC 8470 §3).
+                let given_up = Box::pin(sending.stopped());
+                if let Either::Right(_) = select(self.handshake.wait(), given_up).await {
+                    return Ok(ExchangeOutcome::Aborted);
+                }
+                received = received.check_empty();
+            }
+        }
+        let body = Body::wrap(received);
         let (early, mut interim) = EarlyHints::queue();
         let body = continue_on_read::send_continue_on_read(body, &head.headers, &early);
         head.extensions.insert(early);

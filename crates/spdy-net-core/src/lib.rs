@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | sockets | `network.rs` (a trait, and the system's sockets), `udp_socket.rs` |
 //! | protocols | `protocol.rs`; `tls/` (certificates, ALPN, key logs) |
-//! | a server's requests | `handler.rs` (the trait that responds), `refusal.rs` (a response without it), `serve_context.rs` (what each protocol's server gets), `interim/` (100, 103), `client_certificate.rs` |
+//! | a server's requests | `handler.rs` (the trait that responds), `refusal.rs` (a response without it), `serve_context.rs` (what each protocol's server gets), `interim/` (100, 103), `client_certificate.rs`, `early_data.rs` (0-RTT) |
 //! | bodies | `body_wrapper.rs` (a body around another one), `body_read_timeout.rs` (more time for one request's body) |
 //! | message heads | `head/` (checks and host), `priority.rs` (RFC 9218), `header_bytes.rs` (their bytes on the wire) |
 //! | slow peers | `timing/` (progress, idle connections), `upload_windows.rs` (receive windows), `limit.rs` (names and counts all limits) |
@@ -23,6 +23,7 @@ pub mod body_read_timeout;
 pub mod body_wrapper;
 pub mod client_certificate;
 pub mod connection_slot;
+pub mod early_data;
 pub mod error;
 pub mod handler;
 pub mod head;

@@ -22,6 +22,7 @@ use spdy_net_core::header_bytes::HeaderBytes;
 use spdy_net_core::network::BoxIo;
 use spdy_net_core::protocol::Protocol;
 use spdy_net_core::tap::{ConnectionTap, TapEvent};
+use spdy_net_core::tls::PeerCertificates;
 use spdy_session::observe::Direction;
 
 use crate::http1::Http1Client;
@@ -174,6 +175,16 @@ impl Connection {
         match &self.inner {
             Inner::Http1(_) | Inner::Http2(_) | Inner::Http3(_) => Vec::new(),
             Inner::Spdy(client) => client.take_pushes(),
+        }
+    }
+
+    /// The server's certificates over HTTP/3. `None` while the handshake is not complete, which is possible if the connection was opened
+    /// with early data; and over TCP, where the handshake returns them.
+    #[must_use]
+    pub fn peer_certificates(&self) -> Option<PeerCertificates> {
+        match &self.inner {
+            Inner::Http1(_) | Inner::Http2(_) | Inner::Spdy(_) => None,
+            Inner::Http3(client) => client.peer_certificates(),
         }
     }
 

@@ -50,6 +50,7 @@ pub mod wall_clock;
 pub use spdy_h3::quic;
 #[doc(inline)]
 pub use spdy_net_core::{
-    body_read_timeout, body_wrapper, client_certificate, connection_slot, error, handler,
-    header_bytes, interim, latch, limit, network, options, priority, protocol, refusal, tap, tls,
+    body_read_timeout, body_wrapper, client_certificate, connection_slot, early_data, error,
+    handler, header_bytes, interim, latch, limit, network, options, priority, protocol, refusal,
+    tap, tls,
 };

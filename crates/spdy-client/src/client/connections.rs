@@ -221,8 +221,12 @@ impl Inner {
         let candidates = state.pool.joinable(origin).filter_map(|id| {
             let live = state.live.get(&id)?;
             let is_there = addresses.contains(&live.route.address.ip());
-            let shown = live.certificates.clone().filter(|_| is_there)?;
-            (!live.connection.is_closing()).then_some((id, shown))
+            if !is_there || live.connection.is_closing() {
+                return None;
+            }
+            let shown = live.certificates.clone();
+            let shown = shown.or_else(|| live.connection.peer_certificates())?;
+            Some((id, shown))
         });
         let candidates: Vec<_> = candidates.collect();
         drop(state); // signatures are verified without the lock

@@ -13,6 +13,7 @@ use spdy_frame::priority::Priority;
 use spdy_net::connection::Connection;
 use spdy_net::network::SharedNetwork;
 
+use crate::answered_addresses::AnsweredAddresses;
 use crate::client::connections::{Inner, State};
 use crate::client::stats::{Stats, with_wire_bytes};
 use crate::config::Config;
@@ -66,6 +67,7 @@ impl Client {
             network,
             dns,
             tls_without_credentials: Arc::default(),
+            answered: AnsweredAddresses::default(),
             config: config.clone(),
         };
         let pool = Pool::new(

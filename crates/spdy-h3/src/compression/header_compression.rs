@@ -65,11 +65,16 @@ struct Receiving {
     stream: InstructionStream,
     /// By stream: the Required Insert Count of the section that waits, and its task.
     waiting: BTreeMap<u64, (u64, Waker)>,
+    /// True while instructions could be lost with rejected early data.
+    is_held: bool,
 }
 
 impl Receiving {
     /// Sends what the decoder has to say.
     fn send_output(&mut self) {
+        if self.is_held {
+            return;
+        }
         let output = self.decoder.take_output();
         if !output.is_empty() {
             self.stream.send(&output);
@@ -91,9 +96,25 @@ impl HeaderCompression {
                 decoder: Decoder::new(MAX_TABLE_BYTES),
                 stream: stream(DECODER_STREAM),
                 waiting: BTreeMap::new(),
+                is_held: false,
             }),
             counters,
         }))
+    }
+
+    /// Sends no instructions of the decoder until [`release`](Self::release). The encoder has none before the peer's SETTINGS.
+    pub(crate) fn hold(&self) {
+        self.0.receiving.lock().is_held = true;
+    }
+
+    /// Sends the instructions that were held; if the early data was not `accepted`, they are for streams that do not exist.
+    pub(crate) fn release(&self, accepted: bool) {
+        let mut receiving = self.0.receiving.lock();
+        receiving.is_held = false;
+        if !accepted {
+            receiving.decoder.take_output();
+        }
+        receiving.send_output();
     }
 
     /// Applies the peer's SETTINGS.

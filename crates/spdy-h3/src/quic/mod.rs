@@ -11,12 +11,16 @@
 //! and acknowledgements are quinn's.
 
 mod client;
+mod early_attempt;
 mod endpoint;
 mod runtime;
 mod socket;
 mod transport;
 
-pub use client::{QuicConnection, connect};
+pub(crate) use client::certificates;
+pub use client::{QuicConnection, connect, connect_early};
+pub(crate) use early_attempt::EarlyAttempt;
+pub use early_attempt::PendingHandshake;
 pub use endpoint::{QuicEndpoint, QuicIncoming};
 pub use transport::DATAGRAM_BYTES;
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::tls::handshake::{
 use crate::tls::options::TlsOptions;
 use crate::tls::verify::Trust;
 
-/// Limit of remembered sessions, over all hosts.
+/// Limit of remembered sessions over TCP, and of those over QUIC: over all hosts.
 const REMEMBERED_SESSIONS: usize = 256;
 /// The client's side of TLS. Clones share session tickets.
 #[derive(Clone)]
@@ -29,6 +29,10 @@ pub struct ClientTls {
     /// `None` for a configuration of the caller, whose verifier is not accessible.
     check: Option<CertificateCheck>,
     resumption: bool,
+    /// A server's tickets for QUIC are not those for TCP, and each can be used once.
+    quic_sessions: Resumption,
+    /// Whether safe requests over QUIC may be sent in early data.
+    early_data: bool,
 }
 
 /// Decides whether a certificate is trusted.
@@ -61,10 +65,7 @@ impl ClientTls {
                 .dangerous()
                 .with_custom_certificate_verifier(judge.verifier.clone())
                 .with_no_client_auth();
-        config.resumption = match options.resumption {
-            true => Resumption::in_memory_sessions(REMEMBERED_SESSIONS),
-            false => Resumption::disabled(),
-        };
+        config.resumption = sessions(options.resumption);
         if let Some(log) = options.key_log.open()? {
             config.key_log = log;
         }
@@ -72,6 +73,8 @@ impl ClientTls {
             config: Arc::new(config),
             check: Some(judge),
             resumption: options.resumption,
+            quic_sessions: sessions(options.resumption),
+            early_data: true,
         })
     }
 
@@ -79,14 +82,11 @@ impl ClientTls {
     #[must_use]
     pub fn with_own_sessions(&self) -> Self {
         let mut config = ClientConfig::clone(&self.config);
-        config.resumption = match self.resumption {
-            true => Resumption::in_memory_sessions(REMEMBERED_SESSIONS),
-            false => Resumption::disabled(),
-        };
+        config.resumption = sessions(self.resumption);
         Self {
             config: Arc::new(config),
-            check: self.check.clone(),
-            resumption: self.resumption,
+            quic_sessions: sessions(self.resumption),
+            ..self.clone()
         }
     }
 
@@ -94,6 +94,8 @@ impl ClientTls {
     #[must_use]
     pub fn from_config(config: Arc<ClientConfig>) -> Self {
         Self {
+            quic_sessions: config.resumption.clone(),
+            early_data: config.enable_early_data,
             config,
             check: None,
             resumption: true,
@@ -107,27 +109,31 @@ impl ClientTls {
         config.alpn_protocols = alpn(protocols);
         Self {
             config: Arc::new(config),
-            check: self.check.clone(),
-            resumption: self.resumption,
+            ..self.clone()
         }
     }
 
-    /// The same for QUIC, which has its own records: only HTTP/3 is offered.
+    /// The same for QUIC, which has its own records: only HTTP/3 is offered. Early data (0-RTT) is possible if a session of `host` is
+    /// remembered; a configuration of the caller decides that itself.
     ///
     /// # Errors
     ///
     /// `host` is not a valid name, or TLS 1.3 is not among the versions.
     pub fn for_quic(&self, host: &str) -> io::Result<Arc<ClientConfig>> {
-        let config = self.with_alpn(&[Protocol::Http3]).config;
-        // rustls reports an unusable configuration only when a connection is made.
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = alpn(&[Protocol::Http3]);
+        // rustls reports an unusable configuration only when a connection is made, which would use up a ticket.
+        config.resumption = Resumption::disabled();
         let tried = quic::ClientConnection::new(
-            config.clone(),
+            Arc::new(config.clone()),
             quic::Version::V1,
             server_name(host)?,
             Vec::new(),
         );
         tried.map_err(|error| quic_config_error(&error))?;
-        Ok(config)
+        config.resumption = self.quic_sessions.clone();
+        config.enable_early_data = self.early_data;
+        Ok(Arc::new(config))
     }
 
     /// True if `shown`, the certificates of an open connection, would have been accepted on a connection to `host`: chain, name,
@@ -177,6 +183,14 @@ impl ClientTls {
         let agreed = handshake_info(tls);
         let shown = tls.peer_certificates().unwrap_or_default().into();
         Ok((Box::new(stream), agreed, shown))
+    }
+}
+
+/// A new store of sessions, or none.
+fn sessions(resumption: bool) -> Resumption {
+    match resumption {
+        true => Resumption::in_memory_sessions(REMEMBERED_SESSIONS),
+        false => Resumption::disabled(),
     }
 }
 

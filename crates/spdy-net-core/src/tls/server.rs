@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
 use rustls::{ServerConfig, quic};
 use tokio_rustls::TlsAcceptor;
 
@@ -22,12 +23,54 @@ use crate::tls::provider::Ticketer;
 
 /// Limit of remembered sessions for TLS 1.2 clients without ticket support.
 const SERVER_SESSIONS: usize = 4096;
+/// Limit of sessions over QUIC that are stored for resumption; the oldest are dropped. Each takes some 300 bytes, and at most 600, by
+/// the length of the host name.
+const QUIC_SESSIONS: usize = 16 * 1024;
+
+/// No ticket contains its session: each is the ID of a stored one.
+#[derive(Debug)]
+struct NoTicketer;
+
+impl ProducesTickets for NoTicketer {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _plain: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _ticket: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// The sessions of QUIC connections, for all listeners.
+///
+/// A session is removed when it is used. So early data is accepted at most once for each ticket, and a replayed first packet gets a
+/// full handshake (RFC 8446 §8.1). A ticket that contains its session could be used again.
+#[derive(Clone, Debug, Default)]
+struct QuicSessions(Arc<OnceLock<Arc<ServerSessionMemoryCache>>>);
+
+impl QuicSessions {
+    /// The store, which is created for the first listener.
+    fn store(&self) -> Arc<dyn StoresServerSessions> {
+        let store = || ServerSessionMemoryCache::new(QUIC_SESSIONS);
+        self.0.get_or_init(store).clone()
+    }
+}
 
 /// The server's side of TLS.
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
     dynamic_record_size: bool,
+    /// `None`: without resumption, or for a configuration of the caller.
+    quic_sessions: Option<QuicSessions>,
 }
 
 impl fmt::Debug for ServerTls {
@@ -84,10 +127,11 @@ impl ServerTls {
         let mut config = builder.with_cert_resolver(Arc::new(identities.clone()));
         config.alpn_protocols = alpn(&Protocol::over_tcp(protocols));
         // A resumed session would not verify the client's certificate again.
-        if options.resumption && options.client_certificates.is_none() {
+        let resumes = options.resumption && options.client_certificates.is_none();
+        if resumes {
             // Tickets for clients that take them; TLS 1.2 session ids for the rest.
             config.ticketer = Ticketer::new()?;
-            config.session_storage = rustls::server::ServerSessionMemoryCache::new(SERVER_SESSIONS);
+            config.session_storage = ServerSessionMemoryCache::new(SERVER_SESSIONS);
             config.send_tls13_tickets = options.tickets;
         } else {
             config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
@@ -96,7 +140,10 @@ impl ServerTls {
         if let Some(log) = options.key_log.open()? {
             config.key_log = log;
         }
-        Ok(Self::from_config(Arc::new(config)))
+        Ok(Self {
+            quic_sessions: resumes.then(QuicSessions::default),
+            ..Self::from_config(Arc::new(config))
+        })
     }
 
     /// A server with a configuration of the caller, including ALPN.
@@ -105,6 +152,7 @@ impl ServerTls {
         Self {
             config,
             dynamic_record_size: false,
+            quic_sessions: None,
         }
     }
 
@@ -126,7 +174,8 @@ impl ServerTls {
         self
     }
 
-    /// The same for QUIC, which has its own records: only HTTP/3 is supported.
+    /// The same for QUIC, which has its own records: only HTTP/3 is supported. Early data (0-RTT) is accepted if sessions are resumed. A
+    /// configuration of the caller decides that itself.
     ///
     /// # Errors
     ///
@@ -134,6 +183,11 @@ impl ServerTls {
     pub fn for_quic(&self) -> io::Result<Arc<ServerConfig>> {
         let mut config = ServerConfig::clone(&self.config);
         config.alpn_protocols = alpn(&[Protocol::Http3]);
+        if let Some(sessions) = &self.quic_sessions {
+            config.ticketer = Arc::new(NoTicketer);
+            config.session_storage = sessions.store();
+            config.max_early_data_size = u32::MAX; // QUIC has its own limits (RFC 9001 §4.6.1)
+        }
         let config = Arc::new(config);
         let tried = quic::ServerConnection::new(config.clone(), quic::Version::V1, Vec::new());
         tried.map_err(|error| quic_config_error(&error))?;

@@ -8,7 +8,9 @@ use spdy_net_core::protocol::Protocol;
 use spdy_net_core::tls::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net_core::tls::pins::Pin;
 use spdy_net_core::tls::verify::{Roots, Trust};
-use spdy_net_core::tls::{ClientTls, HandshakeInfo, ServerTls, TlsVersion};
+use spdy_net_core::tls::{
+    ClientCertificates, ClientTls, HandshakeInfo, ServerTls, TlsOptions, TlsVersion,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{ALL, PIPE, tls_pair, without_key_log};
@@ -232,4 +234,48 @@ async fn tls_secrets_go_to_the_configured_key_log() {
         (words[0], words[1].len(), words[2].len()),
         ("CLIENT_RANDOM", 64, 96)
     );
+}
+
+/// RFC 8446 §8.1: early data needs sessions that are removed when they are used. A ticket that contains its session is not.
+#[test]
+fn early_data_over_quic_needs_stored_sessions_and_no_client_certificates() {
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+    let identity = ca.issue(&["a.test".to_owned()], &[]).unwrap();
+    let config = |options: &TlsOptions| {
+        let server = ServerTls::new(&identity, &ALL, options).unwrap();
+        server.for_quic().unwrap()
+    };
+    let quic = config(&without_key_log());
+    assert_eq!(quic.max_early_data_size, u32::MAX);
+    assert!(!quic.ticketer.enabled());
+    assert!(quic.session_storage.put(vec![1], vec![2]));
+    assert_eq!(quic.session_storage.take(&[1]), Some(vec![2]));
+    assert_eq!(quic.session_storage.take(&[1]), None);
+
+    let mut unresumed = without_key_log();
+    unresumed.resumption = false;
+    let mut certified = without_key_log();
+    let accepted = ClientCertificates::from_pem(identity.chain_pem().as_bytes(), "CA", false);
+    certified.client_certificates = Some(accepted.unwrap());
+    for options in [unresumed, certified] {
+        let quic = config(&options);
+        assert_eq!(quic.max_early_data_size, 0);
+        assert!(!quic.session_storage.can_cache());
+    }
+}
+
+#[test]
+fn listeners_share_a_limited_number_of_quic_sessions() {
+    const LIMIT: u32 = 16 * 1024;
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+    let identity = ca.issue(&["a.test".to_owned()], &[]).unwrap();
+    let server = ServerTls::new(&identity, &ALL, &without_key_log()).unwrap();
+    let (first, second) = (server.for_quic().unwrap(), server.for_quic().unwrap());
+    for number in 0..=LIMIT {
+        let id = number.to_be_bytes().to_vec();
+        assert!(first.session_storage.put(id, vec![0; 100]));
+    }
+    let is_stored = |number: u32| second.session_storage.get(&number.to_be_bytes()).is_some();
+    assert!(!is_stored(0), "the oldest");
+    assert!(is_stored(1) && is_stored(LIMIT));
 }

@@ -10,6 +10,7 @@
 //!     │   ── Stale ─────────▶ hit, and a fetch in the background; also for a fresh page that is rewritten again (rewrite/refetch.rs)
 //!     │   ── Revalidate ─┐
 //!     │   ── Miss ───────┴──▶ fetch_coalesced (serve/miss.rs): one fetch for all requests; a 304 leads to the stored response
+//!     │   Revalidate, Miss and Bypass of a request in early data (0-RTT) wait for the handshake, and look up again
 //!     ├──── Bypass ─────────▶ bypass (serve/miss.rs); unsafe methods invalidate stored responses
 //!     └──── OnlyIfCached ───▶ 504
 //! ```
@@ -28,6 +29,7 @@ use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 use spdy_clock::Instant;
 use spdy_net::body_read_timeout::BodyReadTimeout;
+use spdy_net::early_data::EarlyData;
 use spdy_net::interim::early_hints::EarlyHints;
 
 use crate::body::request_body::buffer_start;
@@ -70,6 +72,14 @@ struct SiteRequest {
     /// Its place in a trace.
     within: Option<SpanContext>,
     now: Instant,
+}
+
+/// Whether the origin must be contacted before a response.
+fn needs_origin(result: &Lookup) -> bool {
+    match result {
+        Lookup::Revalidate { .. } | Lookup::Miss(_) | Lookup::Bypass(_) => true,
+        Lookup::Fresh { .. } | Lookup::Stale { .. } | Lookup::OnlyIfCached => false,
+    }
 }
 
 /// `response`, which only a client with a password may get.
@@ -185,6 +195,7 @@ impl Proxy {
         // For the log, if it is enabled.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
         let read_timeout = head.extensions.get::<BodyReadTimeout>().cloned();
+        let early = head.extensions.get::<EarlyData>().cloned();
         let hints = self.origin_hints(&head);
         let mut incoming = match IncomingRequest::classify(site, authority, from, head) {
             Ok(incoming) => incoming,
@@ -223,7 +234,11 @@ impl Proxy {
         let proxy = self.clone();
         Either::Right(Box::pin(async move {
             match incoming.into_upstream_request() {
-                Ok(upstream_request) => proxy.lookup_and_respond(upstream_request, body).await,
+                Ok(upstream_request) => {
+                    proxy
+                        .lookup_and_respond(upstream_request, body, early)
+                        .await
+                }
                 Err(rejection) => proxy.reject(&rejection, uri.as_ref()),
             }
         }))
@@ -268,9 +283,18 @@ impl Proxy {
         Some(respond_hit(&self.cache, request, object, now))
     }
 
-    /// The response to `request`.
-    async fn lookup_and_respond(&self, mut request: ProxyRequest, body: Body) -> Response<Body> {
+    /// The response to `request`. If it is `early`, the origin gets it only once the client's handshake is complete: most origins do not
+    /// know `Early-Data`, and could not reject a replay (RFC 8470 §6.1).
+    async fn lookup_and_respond(
+        &self,
+        mut request: ProxyRequest,
+        body: Body,
+        early: Option<EarlyData>,
+    ) -> Response<Body> {
         if request.is_unstored() || request.streams.is_grpc {
+            if let Some(early) = early {
+                early.handshake().await;
+            }
             return self.bypass(request, body, None).await;
         }
         let is_safe = matches!(request.head.method, Method::GET | Method::HEAD);
@@ -292,36 +316,42 @@ impl Proxy {
             }
         }
         let policy = self.cache.policy(request.origin_kind());
-        let mut purges = self.cache.purge_log.now();
-        let mut stored_variants = self.cache.memory.lookup(&request.key);
-        let now = self.clock.wall_now();
-        let mut result = lookup::lookup(
-            policy,
-            &request.head,
-            stored_variants.as_deref().unwrap_or_default(),
-            now,
-        );
-        let is_promoted = match &result {
-            Lookup::Miss(_) => self.fetch_context.promote(&request).await,
-            // Another machine may have contacted the origin already.
-            Lookup::Revalidate { index, .. } => {
-                let local = stored_variants
-                    .as_deref()
-                    .map(|variants| variants[*index].stored());
-                self.fetch_context.promote_newer(&request, local, now).await
-            }
-            _ => false,
-        };
-        if is_promoted {
-            purges = self.cache.purge_log.now();
-            stored_variants = self.cache.memory.lookup(&request.key);
-            result = lookup::lookup(
+        let (purges, stored_variants, result, is_promoted, now) = loop {
+            let mut purges = self.cache.purge_log.now();
+            let mut stored_variants = self.cache.memory.lookup(&request.key);
+            let now = self.clock.wall_now();
+            let mut result = lookup::lookup(
                 policy,
                 &request.head,
                 stored_variants.as_deref().unwrap_or_default(),
                 now,
             );
-        }
+            let is_promoted = match &result {
+                Lookup::Miss(_) => self.fetch_context.promote(&request).await,
+                // Another machine may have contacted the origin already.
+                Lookup::Revalidate { index, .. } => {
+                    let local = stored_variants
+                        .as_deref()
+                        .map(|variants| variants[*index].stored());
+                    self.fetch_context.promote_newer(&request, local, now).await
+                }
+                _ => false,
+            };
+            if is_promoted {
+                purges = self.cache.purge_log.now();
+                stored_variants = self.cache.memory.lookup(&request.key);
+                result = lookup::lookup(
+                    policy,
+                    &request.head,
+                    stored_variants.as_deref().unwrap_or_default(),
+                    now,
+                );
+            }
+            match early.as_ref().filter(|it| it.is_pending()) {
+                Some(early) if needs_origin(&result) => early.handshake().await,
+                _ => break (purges, stored_variants, result, is_promoted, now),
+            }
+        };
         let variants = stored_variants.as_deref().unwrap_or_default();
         let forward = result.forward();
         let stale_entry_at = |index: usize, conditional| {

@@ -116,25 +116,52 @@ fn browsers_before_2020_share_everything_between_sites() {
     }
 }
 
-/// Round trips of TLS 1.2 with the host of the shared file, by a page at `url` after one at `NEWS`: 1 if the session is resumed, else 2.
-/// After the pause no connection is open.
+/// The request for another file of the host of the shared file, by a page at `url` after one at `NEWS`. After the pause no connection is
+/// open.
+fn row_after_pause(url: &str, protocol: RaceProtocol, options: &Options) -> WaterfallRow {
+    let mut second = page(url).replica().clone();
+    // It is not stored.
+    let unknown = format!("{SHARED}?2");
+    second.exchanges[0].body = format!("<!DOCTYPE html><img src={unknown}>").into();
+    second.exchanges[1].url = unknown.parse().unwrap();
+    let pages = vec![page(NEWS), Page::new(second)];
+    let visited = visit(pages, Duration::from_secs(600));
+    let load = whole(&visited[1], protocol, options);
+    let row = load.waterfall.iter().find(|row| row.url == unknown);
+    row.expect("it is requested").clone()
+}
+
+/// Round trips of TLS 1.2 with that host: 1 if the session is resumed, else 2.
 fn tls_round_trips(url: &str, site_partitions: bool) -> u64 {
     let options = Options {
         tls: TlsVersion::Tls12,
         site_partitions,
         ..Options::default()
     };
-    let mut second = page(url).replica().clone();
-    // Another file of the host, which is not stored.
-    let unknown = format!("{SHARED}?2");
-    second.exchanges[0].body = format!("<!DOCTYPE html><img src={unknown}>").into();
-    second.exchanges[1].url = unknown.parse().unwrap();
-    let pages = vec![page(NEWS), Page::new(second)];
-    let visited = visit(pages, Duration::from_secs(600));
-    let load = whole(&visited[1], RaceProtocol::H2, &options);
-    let row = load.waterfall.iter().find(|row| row.url == unknown);
-    let (from, until) = row.and_then(|row| row.tls).expect("a new connection");
+    let row = row_after_pause(url, RaceProtocol::H2, &options);
+    let (from, until) = row.tls.expect("a new connection");
     ((until - from).as_secs_f64() / 0.06).round() as u64
+}
+
+/// Round trips of a new QUIC connection to that host until the first byte.
+fn quic_round_trips(url: &str, options: &Options) -> u64 {
+    let row = row_after_pause(url, RaceProtocol::H3, options);
+    let (from, _) = row.connect.expect("a new connection");
+    ((row.first_byte - from).as_secs_f64() / 0.06).round() as u64
+}
+
+#[test]
+fn a_returning_client_has_its_response_after_one_round_trip_over_http_3() {
+    let options = Options::default();
+    assert_eq!(quic_round_trips(SHOP, &options), 1, "early data");
+    let other = quic_round_trips(OTHER, &options);
+    assert_eq!(other, 2, "a session of another site");
+    let (mut large, mut unresumed) = (options.clone(), options.clone());
+    (large.ml_kem, unresumed.tls_resumption) = (true, false);
+    assert_eq!(quic_round_trips(SHOP, &large), 1, "a hello of two packets");
+    assert_eq!(quic_round_trips(SHOP, &unresumed), 2, "no session");
+    let again = || row_after_pause(SHOP, RaceProtocol::H3, &options);
+    assert_eq!(again(), again(), "the same seed");
 }
 
 #[test]

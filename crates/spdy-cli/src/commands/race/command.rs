@@ -296,7 +296,7 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
     .into();
     notes.extend(choices.notes(&race.options));
     if race.protocols.contains(&RaceProtocol::H3) {
-        let missing = "0-RTT and HyStart are missing; browsers have them";
+        let missing = "HyStart is missing; browsers have it";
         notes.push(("h3".to_owned(), missing.to_owned()));
     }
     if let Some(pause) = race.visit {

@@ -11,6 +11,7 @@ mod config;
 mod dashboard;
 #[cfg(target_os = "linux")]
 mod demo;
+mod early_data;
 #[cfg(unix)]
 mod first_start;
 mod grpc;

@@ -2,6 +2,7 @@
 
 mod basic_auth;
 mod dashboard;
+mod early_data;
 mod forwarded;
 mod limits;
 mod site_paths;
