@@ -16,7 +16,8 @@ use crate::body::content_coding::Coding;
 use crate::body::decoder::Decoder;
 use crate::body::encoder::encode_smallest;
 use crate::cache::encoded_bodies::{EncodedBodies, Representation};
-use crate::images::convert::{ImageConversion, ImageFormat, MAX_IMAGE_BYTES, to_webp};
+use crate::images::convert::{ImageConversion, ImageFormat, to_webp};
+use crate::images::limits::MAX_IMAGE_BYTES;
 
 /// The longest text that is compressed again, bytes. It takes about 16 s.
 pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;

@@ -5,8 +5,8 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use crate::images::convert::{MAX_SIDE, is_size_allowed};
 use crate::images::exif;
+use crate::images::limits::{MAX_SIDE, is_size_allowed};
 use crate::images::pixels::{Pixels, is_rgb_profile};
 
 /// Scans of a progressive image: each costs time for all pixels. Encoders write about ten.

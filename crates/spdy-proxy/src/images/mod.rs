@@ -6,7 +6,7 @@
 //!  jpeg.rs  JPEG ──┘
 //! ```
 //!
-//! Images come from strangers. Decoders in Rust read them, within the limits of `convert.rs`. The encoder is libwebp, which is C. It only gets
+//! Images come from strangers. Decoders in Rust read them, within the limits of `limits.rs`. The encoder is libwebp, which is C. It only gets
 //! pixels of a checked size.
 //!
 //! An image is left alone if a browser would show the result at another size, turned, in other colours, or not moving.
@@ -14,6 +14,7 @@
 pub mod convert;
 mod exif;
 mod jpeg;
+pub mod limits;
 mod pixels;
 mod png;
 mod webp;

@@ -1,6 +1,6 @@
 //! A decoded image.
 
-use crate::images::convert::MAX_PROFILE_BYTES;
+use crate::images::limits::MAX_PROFILE_BYTES;
 
 /// A decoded image of 8 bits a channel.
 #[derive(Debug, Eq, PartialEq)]

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use png::{BitDepth, ColorType, Decoder, Limits, Transformations};
 
-use crate::images::convert::is_size_allowed;
+use crate::images::limits::is_size_allowed;
 use crate::images::pixels::{Pixels, is_rgb_profile, rgb_of_grey};
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";

@@ -6,7 +6,7 @@ use crate::images::pixels::Pixels;
 
 /// The quality of images with loss, of 100.
 const LOSSY_QUALITY: f32 = 80.0;
-/// The effort without loss, of 100. At 100 and method 6, images are 3 % shorter in 25 times the time.
+/// The effort without loss, of 100. At 100 and method 6, images are 6 % shorter in 40 times the time.
 const LOSSLESS_EFFORT: f32 = 75.0;
 /// libwebp's method, of 6: the balance of time and length.
 const METHOD: i32 = 4;

@@ -6,7 +6,8 @@ use spdy_rewrite::response::rewritten_head;
 
 use crate::body::content_coding::weight;
 use crate::cache::public_response::is_public;
-use crate::images::convert::{ImageConversion, ImageFormat, MAX_IMAGE_BYTES, MIN_IMAGE_BYTES};
+use crate::images::convert::{ImageConversion, ImageFormat};
+use crate::images::limits::{MAX_IMAGE_BYTES, MIN_IMAGE_BYTES};
 use crate::response::respond;
 
 const WEBP: &str = "image/webp";
