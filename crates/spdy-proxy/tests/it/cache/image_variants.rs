@@ -8,8 +8,11 @@ use spdy_proxy::images::convert::ImageConversion;
 
 use super::recompression::{field, get, send};
 use crate::images::png;
+use crate::support::fields::PNG;
+use crate::support::proxied_site::{before, get_proxied, load};
 use crate::support::stage::{Stage, request};
 use crate::support::wire::Between;
+use crate::support::{Origin, pages, respond};
 
 type Field = (&'static str, &'static str);
 
@@ -222,4 +225,30 @@ async fn by_default_images_are_sent_unchanged() {
             assert_eq!(field(&head, header::ETAG), "\"1\"");
         }
     }
+}
+
+#[tokio::test]
+async fn image_of_another_host_is_converted_too() {
+    let own = Origin::start(pages(&[]));
+    let other = Origin::start(|_| {
+        let fields = [PNG, ("cache-control", "max-age=3600")];
+        std::future::ready(respond(&fields, logo()))
+    });
+    let proxy = before(&own, &other);
+    let started = proxy.start_recompression(false, ImageConversion::Lossless);
+    started.expect("a thread");
+    let fields = [&load("image")[..], &[IMAGE]].concat();
+    let webp = loop {
+        let response = get_proxied(&proxy, &other, "/logo.png", &fields).await;
+        assert_eq!(response.status, StatusCode::OK);
+        let mut vary = response.headers.get_all(header::VARY).iter();
+        assert!(vary.any(|name| name == "accept"), "{response:?}");
+        if response.field("content-type") == "image/webp" {
+            break response;
+        }
+    };
+    assert!(webp.body.expect("a whole body").starts_with(b"RIFF"));
+    let original = get_proxied(&proxy, &other, "/logo.png", &load("image")).await;
+    assert_eq!(original.field("content-type"), "image/png");
+    assert_eq!(original.body, Ok(logo()));
 }
