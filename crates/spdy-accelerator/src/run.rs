@@ -17,6 +17,7 @@ use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ClientTls;
 use spdy_net::wall_clock::WallClock;
 use spdy_proxy::config::Config;
+use spdy_proxy::images::convert::ImageConversion;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::response::server_timing::SharedTiming;
 use spdy_proxy::sites::site_table::Sites;
@@ -254,9 +255,10 @@ async fn attach_stores(
     if let Some(disk) = setup::disk(config)? {
         proxy.set_disk(disk);
     }
-    if config.cache.recompress {
-        let started = proxy.start_recompression();
-        started.context("cannot start the thread that compresses stored texts")?;
+    let (texts, images) = (config.cache.recompress, config.cache.images);
+    if texts || images != ImageConversion::Off {
+        let started = proxy.start_recompression(texts, images);
+        started.context("cannot start the thread that makes stored bodies smaller")?;
     }
     SharedTier::start(config, tier, proxy).await
 }

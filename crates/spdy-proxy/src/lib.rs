@@ -28,7 +28,7 @@
 //! proxy.rs puts the parts together. A folder imports only from the folders above it here:
 //!
 //! ```text
-//! telemetry/
+//! images/  telemetry/
 //! body/  config/  passwords/
 //! sites/
 //! request/
@@ -48,6 +48,7 @@ pub mod body;
 pub mod cache;
 pub mod config;
 pub mod fetch;
+pub mod images;
 pub mod origin_kind;
 pub mod passwords;
 pub mod prefetch;

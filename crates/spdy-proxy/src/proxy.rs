@@ -8,12 +8,14 @@ use spdy_server::session_history::DigestKey;
 
 use crate::cache::disk::store::DiskStore;
 use crate::cache::purge::{PurgeCount, PurgeRequest};
+use crate::cache::recompressor::RecompressedKinds;
 use crate::cache::tiers::Cache;
 use crate::clock::Clock;
 use crate::config::cache::CacheConfig;
 use crate::config::learn::LearnConfig;
 use crate::fetch::client_limits::ClientLimits;
 use crate::fetch::context::FetchContext;
+use crate::images::convert::ImageConversion;
 use crate::prefetch::history::PrefetchHistory;
 use crate::prefetch::prefetcher::Prefetcher;
 use crate::request::password_checks::PasswordChecks;
@@ -136,13 +138,14 @@ impl Proxy {
         self.cache.set_disk(disk);
     }
 
-    /// Compresses stored texts that are requested again as small as possible, in a thread of its own, from now on.
+    /// Makes stored `texts` and `images` that are requested again smaller, in a thread of its own, from now on.
     ///
     /// # Errors
     ///
     /// The thread cannot be started.
-    pub fn start_recompression(&self) -> std::io::Result<()> {
-        self.cache.encoded_bodies.start_recompression()
+    pub fn start_recompression(&self, texts: bool, images: ImageConversion) -> std::io::Result<()> {
+        let kinds = RecompressedKinds { texts, images };
+        self.cache.encoded_bodies.start_recompression(kinds)
     }
 
     /// Purges what the operator requests.

@@ -123,6 +123,7 @@ fn of_cache(cache: &CacheConfig) -> Vec<KeyValue> {
         misses_per_second,
         range_fill_mib,
         recompress,
+        images,
         obey_reload,
     } = cache;
     vec![
@@ -138,6 +139,7 @@ fn of_cache(cache: &CacheConfig) -> Vec<KeyValue> {
         ("cache.misses_per_second", debug_text(misses_per_second)),
         ("cache.range_fill_mib", debug_text(range_fill_mib)),
         ("cache.recompress", debug_text(recompress)),
+        ("cache.images", debug_text(images)),
         ("cache.obey_reload", debug_text(obey_reload)),
     ]
 }

@@ -133,7 +133,7 @@ impl AcceptedCodings {
 }
 
 /// The value of the parameter `q`, or 0 if it is invalid; `None` for other parameters.
-fn weight(parameter: &str) -> Option<f32> {
+pub(crate) fn weight(parameter: &str) -> Option<f32> {
     let (name, value) = parameter.split_once('=')?;
     let is_weight = name.trim().eq_ignore_ascii_case("q");
     is_weight.then(|| value.trim().parse().unwrap_or(0.0))

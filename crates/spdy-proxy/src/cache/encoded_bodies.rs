@@ -6,8 +6,8 @@
 //!                            ── no, a long body ───────▶ encoded in the background, in steps; requests read what is ready, then it is stored
 //! ```
 //!
-//! A body that was requested again is compressed as small as possible (`cache/recompressor.rs`). So is one that its origin has coded. From
-//! then on the result is sent.
+//! A body that was requested again is compressed as small as possible (`cache/recompressor.rs`). So is one that its origin has coded, and an
+//! image becomes a WebP image if that is enabled. From then on the result is sent.
 //!
 //! The cache stores one body of a response. Encoded bodies are made from it and can be made again, so they have their own memory limit. The
 //! least recently used one is evicted first. A variant of a response is another body with its own encodings.
@@ -32,7 +32,9 @@ use crate::body::content_coding::Coding;
 use crate::body::encoder::{Encoder, encode};
 use crate::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter};
 use crate::cache::memory_store::body_from_pieces;
-use crate::cache::recompressor::{MAX_TEXT_BYTES, RecompressionJob, Recompressor};
+use crate::cache::recompressor::{
+    RecompressedKinds, Recompression, RecompressionJob, Recompressor,
+};
 
 /// Memory of an encoded body in addition to its content, bytes.
 const OVERHEAD: u64 = 256;
@@ -56,8 +58,17 @@ pub enum EncodedLookup {
     Unavailable,
 }
 
-/// The key of a body, and the coding that it is encoded with.
-type EncodedKey = (Key, Coding);
+/// What is made from a stored body.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Representation {
+    /// The same under this coding.
+    Coded(Coding),
+    /// The image as WebP.
+    WebP,
+}
+
+/// The key of a body, and what is made from it.
+type EncodedKey = (Key, Representation);
 
 /// All encoded bodies.
 #[derive(Debug)]
@@ -66,7 +77,7 @@ pub struct EncodedBodies {
     limit: u64,
     /// Counts the bodies that are being encoded.
     in_flight: Arc<BodyMemory>,
-    recompressor: OnceLock<Recompressor>,
+    recompressor: OnceLock<(Recompressor, RecompressedKinds)>,
 }
 
 #[derive(Debug, Default)]
@@ -199,14 +210,20 @@ impl EncodedBodies {
         })
     }
 
-    /// Compresses bodies that are requested again as small as possible, from now on.
+    /// Makes bodies of these `kinds` that are requested again as small as possible, from now on.
     ///
     /// # Errors
     ///
     /// The thread cannot be started.
-    pub fn start_recompression(&self) -> io::Result<()> {
-        let _ = self.recompressor.set(Recompressor::start()?);
+    pub(crate) fn start_recompression(&self, kinds: RecompressedKinds) -> io::Result<()> {
+        let _ = self.recompressor.set((Recompressor::start()?, kinds));
         Ok(())
+    }
+
+    /// Which bodies are made smaller.
+    pub(crate) fn recompressed_kinds(&self) -> RecompressedKinds {
+        let kinds = self.recompressor.get().map(|(_, kinds)| *kinds);
+        kinds.unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, EncodedBodiesState> {
@@ -224,14 +241,15 @@ impl EncodedBodies {
         is_lasting: bool,
         runtime: &SharedRuntime,
     ) -> EncodedLookup {
-        let name = (key.clone(), coding);
+        let name = (key.clone(), Representation::Coded(coding));
         let mut state = self.lock();
         if let Some(entry) = state.find(&name, body)
             && let Some(encoded) = entry.body.clone()
         {
             let is_new = is_lasting && coding == Coding::Brotli && !entry.is_recompressed;
-            if is_new {
-                entry.is_recompressed = self.recompress(key, body, Coding::Identity, encoded.len());
+            if is_new && self.recompressed_kinds().texts {
+                let text = Recompression::Text(Coding::Identity);
+                entry.is_recompressed = self.recompress(key, body, text, encoded.len());
             }
             return EncodedLookup::Ready(encoded);
         }
@@ -239,7 +257,7 @@ impl EncodedBodies {
             return EncodedLookup::Unavailable;
         }
         if body.len() > MAX_INLINE_ENCODE_BYTES {
-            let reader = self.join_or_start(state, name, body, runtime);
+            let reader = self.join_or_start(state, (key, coding), body, runtime);
             return reader.map_or(EncodedLookup::Unavailable, EncodedLookup::InProgress);
         }
         drop(state);
@@ -251,17 +269,20 @@ impl EncodedBodies {
         EncodedLookup::Ready(encoded)
     }
 
-    /// `body`, which its origin has coded with `coding` and which is stored under `key`, as small as possible under Brotli; `None` until that
-    /// is made, and if it saves too little.
+    /// The result of `recompression` of `body`, which is stored under `key`; `None` until that is made, and if it saves too little.
     #[must_use]
-    pub fn smallest(self: &Arc<Self>, key: &Key, body: &Body, coding: Coding) -> Option<Body> {
-        self.recompressor.get()?;
-        let name = (key.clone(), Coding::Brotli);
+    pub(crate) fn smallest(
+        self: &Arc<Self>,
+        key: &Key,
+        body: &Body,
+        recompression: Recompression,
+    ) -> Option<Body> {
+        let name = (key.clone(), recompression.result());
         let mut state = self.lock();
         if let Some(entry) = state.find(&name, body) {
             return entry.body.clone();
         }
-        if self.recompress(key, body, coding, body.len()) {
+        if self.recompress(key, body, recompression, body.len()) {
             state.insert(name, body.id(), None, true, self.limit);
         }
         None
@@ -269,42 +290,45 @@ impl EncodedBodies {
 
     /// The same if it is already made; nothing is started.
     #[must_use]
-    pub fn made_smallest(&self, key: &Key, body: &Body) -> Option<Body> {
-        self.recompressor.get()?;
-        let name = (key.clone(), Coding::Brotli);
+    pub(crate) fn made_smallest(
+        &self,
+        key: &Key,
+        body: &Body,
+        recompression: Recompression,
+    ) -> Option<Body> {
+        let name = (key.clone(), recompression.result());
         self.lock().find(&name, body)?.body.clone()
     }
 
-    /// Whether bodies that origins have coded may be sent recompressed.
-    #[must_use]
-    pub fn recompresses(&self) -> bool {
-        self.recompressor.get().is_some()
-    }
-
-    /// Whether `body` will be compressed again. Clients get `served_len` bytes of it until then.
+    /// Whether `body` will be made smaller. Clients get `served_len` bytes of it until then.
     fn recompress(
         self: &Arc<Self>,
         key: &Key,
         body: &Body,
-        coding: Coding,
+        recompression: Recompression,
         served_len: u64,
     ) -> bool {
-        let Some(recompressor) = self.recompressor.get() else {
+        let Some((recompressor, _)) = self.recompressor.get() else {
             return false;
         };
-        body.len() <= MAX_TEXT_BYTES as u64
-            && recompressor.add(RecompressionJob {
-                key: key.clone(),
-                body: body.clone(),
-                coding,
-                served_len,
-                results: Arc::downgrade(self),
-            })
+        recompressor.add(RecompressionJob {
+            key: key.clone(),
+            body: body.clone(),
+            recompression,
+            served_len,
+            results: Arc::downgrade(self),
+        })
     }
 
     /// Stores the result for `body`. Without one, the encoding so far stays.
-    pub(super) fn insert_recompressed(&self, key: &Key, body: &Body, small: Option<Body>) {
-        let name = (key.clone(), Coding::Brotli);
+    pub(super) fn insert_recompressed(
+        &self,
+        key: &Key,
+        body: &Body,
+        representation: Representation,
+        small: Option<Body>,
+    ) {
+        let name = (key.clone(), representation);
         if small.is_some() {
             self.lock().insert(name, body.id(), small, true, self.limit);
         }
@@ -314,10 +338,11 @@ impl EncodedBodies {
     fn join_or_start(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, EncodedBodiesState>,
-        name: EncodedKey,
+        (key, coding): (&Key, Coding),
         body: &Body,
         runtime: &SharedRuntime,
     ) -> Option<StreamedBody> {
+        let name = (key.clone(), Representation::Coded(coding));
         let is_same_encoding =
             |encoding: &&EncodingInProgress| encoding.name == name && encoding.of.matches(body);
         if let Some(encoding) = state.in_progress.iter().find(is_same_encoding) {
@@ -338,7 +363,7 @@ impl EncodedBodies {
         let (encodings, body) = (self.clone(), body.clone());
         runtime.spawn(Box::pin(async move {
             let mut writer = writer;
-            let pieces = encode_stored(&body, name.1, &mut writer).await;
+            let pieces = encode_stored(&body, coding, &mut writer).await;
             let encoded = pieces
                 .ok()
                 .flatten()
@@ -391,8 +416,16 @@ mod tests {
 
     use super::*;
     use crate::body::decoder::Decoder;
+    use crate::cache::recompressor::MAX_TEXT_BYTES;
+    use crate::images::convert::ImageConversion;
     use crate::request::test_key::key;
     use crate::telemetry::counters::Counters;
+
+    const TEXTS: RecompressedKinds = RecompressedKinds {
+        texts: true,
+        images: ImageConversion::Off,
+    };
+    const GZIPPED: Recompression = Recompression::Text(Coding::Gzip);
 
     fn no_encodings(limit: usize) -> Arc<EncodedBodies> {
         EncodedBodies::new(limit, BodyMemory::new(1 << 20, Counters::default()))
@@ -438,7 +471,10 @@ mod tests {
         drop(german);
         encode_at_once(&encodings, "/", &Body::copy_of(b"Moin"));
         let state = encodings.lock();
-        assert_eq!(state.entries[&(key("/"), Coding::Gzip)].len(), 2);
+        assert_eq!(
+            state.entries[&(key("/"), Representation::Coded(Coding::Gzip))].len(),
+            2
+        );
         assert_eq!(state.used.len(), 2);
     }
 
@@ -606,7 +642,7 @@ mod tests {
     #[test]
     fn requested_text_is_recompressed_and_decodes_to_the_same() {
         let encodings = no_encodings(1 << 20);
-        encodings.start_recompression().expect("a thread");
+        encodings.start_recompression(TEXTS).expect("a thread");
         let runtime = SharedRuntime::new(Clock::default());
         let body = Body::copy_of(&text()[..20_000]);
         let ready = || match encodings.of(&key("/"), &body, Coding::Brotli, true, &runtime) {
@@ -619,12 +655,10 @@ mod tests {
 
         let coded = Body::copy_of(&encode(&[Bytes::from(text())], Coding::Gzip));
         assert!(
-            encodings
-                .smallest(&key("/g"), &coded, Coding::Gzip)
-                .is_none(),
+            encodings.smallest(&key("/g"), &coded, GZIPPED).is_none(),
             "not yet"
         );
-        let small = until(|| encodings.smallest(&key("/g"), &coded, Coding::Gzip));
+        let small = until(|| encodings.smallest(&key("/g"), &coded, GZIPPED));
         assert!(small.len() < coded.len());
         assert_eq!(decoded(&small, Coding::Brotli), text());
     }
@@ -649,27 +683,17 @@ mod tests {
         ));
         let broken = Body::copy_of(b"no gzip");
         assert!(
-            encodings
-                .smallest(&key("/b"), &broken, Coding::Gzip)
-                .is_none(),
+            encodings.smallest(&key("/b"), &broken, GZIPPED).is_none(),
             "no thread"
         );
-        encodings.start_recompression().expect("a thread");
+        encodings.start_recompression(TEXTS).expect("a thread");
         let good = Body::copy_of(&encode(&[Bytes::from(text())], Coding::Gzip));
         for (target, body) in [("/a", &bomb), ("/b", &broken)] {
-            assert!(
-                encodings
-                    .smallest(&key(target), body, Coding::Gzip)
-                    .is_none()
-            );
+            assert!(encodings.smallest(&key(target), body, GZIPPED).is_none());
         }
-        until(|| encodings.smallest(&key("/c"), &good, Coding::Gzip));
+        until(|| encodings.smallest(&key("/c"), &good, GZIPPED));
         for (target, body) in [("/a", &bomb), ("/b", &broken)] {
-            assert!(
-                encodings
-                    .smallest(&key(target), body, Coding::Gzip)
-                    .is_none()
-            );
+            assert!(encodings.smallest(&key(target), body, GZIPPED).is_none());
         }
     }
 }

@@ -8,6 +8,6 @@ pub(crate) mod negative_cache;
 pub(crate) mod public_response;
 pub mod purge;
 pub(crate) mod purge_log;
-mod recompressor;
+pub(crate) mod recompressor;
 pub(crate) mod shared_response;
 pub mod tiers;

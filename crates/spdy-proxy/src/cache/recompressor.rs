@@ -1,5 +1,6 @@
-//! Compresses stored texts again, as small as Brotli can. That takes seconds for a large script, so a thread of its own does it, one text
-//! after the other, and rests as long as it has worked. It does so for texts that were requested again after they were stored.
+//! Compresses stored texts again, as small as Brotli can, and converts stored images to WebP. That takes seconds for a large one, so a thread of
+//! its own does it, one body after the other, and rests as long as it has worked. It does so for bodies that were requested again after they
+//! were stored.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,24 +15,65 @@ use spdy_cache::key::Key;
 use crate::body::content_coding::Coding;
 use crate::body::decoder::Decoder;
 use crate::body::encoder::encode_smallest;
-use crate::cache::encoded_bodies::EncodedBodies;
+use crate::cache::encoded_bodies::{EncodedBodies, Representation};
+use crate::images::convert::{ImageConversion, ImageFormat, to_webp};
+use crate::images::limits::MAX_IMAGE_BYTES;
 
 /// The longest text that is compressed again, bytes. It takes about 16 s.
 pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
-/// The most bytes of stored texts that wait. They are held until then. Another text is compressed when it is requested again.
+/// The longest body that is a job, bytes.
+const MAX_BODY_BYTES: u64 = MAX_TEXT_BYTES as u64;
+const _: () = assert!(MAX_IMAGE_BYTES == MAX_BODY_BYTES);
+/// The most bytes of stored bodies that wait. They are held until then. Another one becomes a job when it is requested again.
 const MAX_WAITING_BYTES: u64 = 8 * 1024 * 1024;
-/// What a waiting text counts at least, bytes.
+/// What a waiting body counts at least, bytes.
 const MIN_JOB_BYTES: u64 = 64 * 1024;
-/// A result is kept if it saves this part of the bytes: one in 32.
-const MIN_SAVED_PART: u64 = 32;
+/// A text is kept if it saves this part of the bytes: one in 32.
+const MIN_SAVED_PART_OF_TEXT: u64 = 32;
+/// An image is kept if it saves this part of the bytes: one in 8. It takes memory beside the stored image, which other clients still need,
+/// and images without loss that save less save little.
+const MIN_SAVED_PART_OF_IMAGE: u64 = 8;
 
-/// A text to compress.
+/// How a body is made smaller.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Recompression {
+    /// A text with this coding, by Brotli.
+    Text(Coding),
+    /// An image of this format, as WebP.
+    Image(ImageFormat),
+}
+
+impl Recompression {
+    /// What the result is.
+    pub(crate) fn result(self) -> Representation {
+        match self {
+            Self::Text(_) => Representation::Coded(Coding::Brotli),
+            Self::Image(_) => Representation::WebP,
+        }
+    }
+
+    /// The part of the bytes that a result must save.
+    fn min_saved_part(self) -> u64 {
+        match self {
+            Self::Text(_) => MIN_SAVED_PART_OF_TEXT,
+            Self::Image(_) => MIN_SAVED_PART_OF_IMAGE,
+        }
+    }
+}
+
+/// Which bodies are made smaller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecompressedKinds {
+    pub(crate) texts: bool,
+    pub(crate) images: ImageConversion,
+}
+
+/// A body to make smaller.
 #[derive(Debug)]
 pub(super) struct RecompressionJob {
     pub(super) key: Key,
     pub(super) body: Body,
-    /// The coding of the body.
-    pub(super) coding: Coding,
+    pub(super) recompression: Recompression,
     /// The length of what clients get until then, bytes.
     pub(super) served_len: u64,
     pub(super) results: Weak<EncodedBodies>,
@@ -60,8 +102,11 @@ impl Recompressor {
         })
     }
 
-    /// Whether the text will be compressed.
+    /// Whether the body will be made smaller.
     pub(super) fn add(&self, job: RecompressionJob) -> bool {
+        if job.body.len() > MAX_BODY_BYTES {
+            return false;
+        }
         let bytes = weight(&job);
         let room = MAX_WAITING_BYTES - bytes;
         let add = |waiting: u64| (waiting <= room).then_some(waiting + bytes);
@@ -72,7 +117,7 @@ impl Recompressor {
 
 /// What `job` counts against the limit.
 fn weight(job: &RecompressionJob) -> u64 {
-    job.body.len().clamp(MIN_JOB_BYTES, MAX_TEXT_BYTES as u64)
+    job.body.len().clamp(MIN_JOB_BYTES, MAX_BODY_BYTES)
 }
 
 fn run(waiting: &Receiver<RecompressionJob>, waiting_bytes: &AtomicU64) {
@@ -83,27 +128,40 @@ fn run(waiting: &Receiver<RecompressionJob>, waiting_bytes: &AtomicU64) {
             continue; // the proxy has ended, or the response was purged or replaced
         }
         let began = Instant::now();
-        let small = catch_unwind(AssertUnwindSafe(|| compress(&job)));
+        let small = catch_unwind(AssertUnwindSafe(|| recompress(&job)));
         if small.is_err() {
-            tracing::error!(key = ?job.key, "the compression of a stored text panicked");
+            tracing::error!(key = ?job.key, "the compression of a stored body panicked");
         }
         if let Some(results) = job.results.upgrade() {
-            results.insert_recompressed(&job.key, &job.body, small.unwrap_or_default());
+            let representation = job.recompression.result();
+            let small = small.unwrap_or_default();
+            results.insert_recompressed(&job.key, &job.body, representation, small);
         }
         drop(job);
         thread::sleep(began.elapsed());
     }
 }
 
-/// The body of `job` under Brotli, if it saves enough.
-fn compress(job: &RecompressionJob) -> Option<Body> {
-    let mut decoder = Decoder::new(job.coding, MAX_TEXT_BYTES);
+/// The smaller body of `job`, if it saves enough.
+fn recompress(job: &RecompressionJob) -> Option<Body> {
+    let small = match job.recompression {
+        Recompression::Text(coding) => encode_smallest(&decoded(&job.body, coding)?),
+        Recompression::Image(format) => {
+            let pieces = job.body.chunks().flatten();
+            to_webp(&pieces.copied().collect::<Vec<u8>>(), format)?
+        }
+    };
+    let most = job.served_len - job.served_len / job.recompression.min_saved_part();
+    (small.len() as u64 <= most).then(|| Body::copy_of(&small))
+}
+
+/// The text of `body`, which has `coding`.
+fn decoded(body: &Body, coding: Coding) -> Option<Vec<u8>> {
+    let mut decoder = Decoder::new(coding, MAX_TEXT_BYTES);
     let mut text = Vec::new();
-    for piece in job.body.chunks() {
+    for piece in body.chunks() {
         text.extend(decoder.write(piece).ok()?);
     }
     text.extend(decoder.finish().ok()?);
-    let small = encode_smallest(&text);
-    let most = job.served_len - job.served_len / MIN_SAVED_PART;
-    (small.len() as u64 <= most).then(|| Body::copy_of(&small))
+    Some(text)
 }

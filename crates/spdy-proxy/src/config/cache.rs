@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::config::shared_cache::SharedConfig;
+use crate::images::convert::ImageConversion;
 
 /// Largest `lock_age_s`, in seconds.
 const DAY_S: u64 = 24 * 60 * 60;
@@ -50,6 +51,10 @@ pub struct CacheConfig {
     /// Whether stored texts that are requested again are compressed as small as Brotli can, by a thread that uses at most
     /// half a core. This includes texts that their origin has compressed. Default `true`.
     pub recompress: bool,
+    /// Which stored images that are requested again are also sent as WebP, to clients that accept it: `"off"`,
+    /// `"lossless"` (PNG images, with the same pixels) or `"lossy"` (also JPEG images, at quality 80). The thread that
+    /// compresses texts converts them. Responses with such images get `Vary: Accept`. Default `"off"`.
+    pub images: ImageConversion,
     /// Whether a client's `Cache-Control: no-cache` revalidates a fresh response. Default `false`.
     pub obey_reload: bool,
 }
@@ -69,6 +74,7 @@ impl Default for CacheConfig {
             misses_per_second: 500,
             range_fill_mib: 64,
             recompress: true,
+            images: ImageConversion::Off,
             obey_reload: false,
         }
     }

@@ -215,11 +215,10 @@ impl Delivery {
     /// The client's response while the shared one arrives.
     fn stream_shared(&self) -> Option<Response<Body>> {
         let (fetch, stored) = (&self.fetch, self.shared.as_ref()?);
-        let policy = fetch.context.cache.policy(fetch.request.origin_kind());
         let (own, recorded) = (Some(&self.client.head.headers), &self.recorded);
         let (request, now) = (&fetch.request, fetch.context.clock.wall_now());
         from_shared_body(
-            policy,
+            &fetch.context.cache,
             request,
             stored,
             own,

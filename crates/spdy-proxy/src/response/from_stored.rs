@@ -24,11 +24,13 @@ use crate::body::shared_body::SharedBody;
 use crate::body::stored_body::{self, BodyPart};
 use crate::cache::encoded_bodies::{EncodedBodies, EncodedLookup};
 use crate::cache::public_response::{PublicPage, is_html, is_public};
+use crate::cache::recompressor::Recompression;
 use crate::cache::shared_response::{SharedBodySource, SharedResponse};
 use crate::cache::tiers::Cache;
 use crate::request::forward_headers;
 use crate::request::proxy_request::ProxyRequest;
 use crate::response::breach_guard;
+use crate::response::image_variant;
 use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
 use crate::rewrite::page_text;
@@ -119,10 +121,15 @@ pub(crate) fn respond_shared(
         return Some(*response);
     }
     match &shared.source {
-        SharedBodySource::Incoming(recording) => {
-            let (policy, stored) = (cache.policy(request.origin_kind()), &shared.stored);
-            from_shared_body(policy, request, stored, None, recording, now, &status)
-        }
+        SharedBodySource::Incoming(recording) => from_shared_body(
+            cache,
+            request,
+            &shared.stored,
+            None,
+            recording,
+            now,
+            &status,
+        ),
         SharedBodySource::Stored(object) => {
             let stored = &shared.stored;
             Some(respond_stored(
@@ -150,6 +157,11 @@ pub(crate) fn from_stored(
     now: SystemTime,
     status: &CacheStatus,
 ) -> Response<Body> {
+    let (encodings, runtime) = coder;
+    let kinds = encodings.recompressed_kinds();
+    let image = image_variant::convertible(kinds.images, stored, Some(body.len()));
+    let webp =
+        image.filter(|format| image_variant::accepts_webp(request.client_headers(), *format));
     let parts = spdy_cache::response::answer(policy, stored, &request.head, body.len(), now);
     let (mut head, payload) = (parts.head, parts.body);
     let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
@@ -162,25 +174,37 @@ pub(crate) fn from_stored(
     let is_full = is_not_modified || head.status == stored.status();
     let is_coded_for_some = is_coded_for_some && is_full;
     let coding = request.accepted_codings.shortest();
-    let (encodings, runtime) = coder;
     // A body that its origin has coded may be sent smaller.
     let origin_coding = respond::recodable(stored.status(), stored.served());
-    let origin_coding = origin_coding.filter(|_| encodings.recompresses() && is_public(stored));
+    let origin_coding = origin_coding.filter(|_| kinds.texts && is_public(stored));
     let is_lasting = stored.ttl(now) >= MIN_RECOMPRESSED_TTL_S;
-    let small = match (&payload, origin_coding) {
-        (_, Some(_)) if coding != Coding::Brotli || !is_full => None,
-        (Payload::Whole, Some(origin_coding)) if is_lasting => {
-            encodings.smallest(&request.key, body, origin_coding)
+    let recompression = match (origin_coding, webp) {
+        (Some(origin_coding), _) if coding == Coding::Brotli => {
+            Some(Recompression::Text(origin_coding))
         }
-        (Payload::Whole | Payload::None, Some(_)) => encodings.made_smallest(&request.key, body),
+        (None, Some(format)) => Some(Recompression::Image(format)),
         _ => None,
+    };
+    let small = match (&payload, recompression) {
+        (_, Some(_)) if !is_full => None,
+        (Payload::Whole, Some(recompression)) if is_lasting => {
+            encodings.smallest(&request.key, body, recompression)
+        }
+        (Payload::Whole | Payload::None, Some(recompression)) => {
+            encodings.made_smallest(&request.key, body, recompression)
+        }
+        _ => None,
+    };
+    let set_small = |head: &mut response::Parts, len: u64| match webp {
+        Some(_) => image_variant::set_webp(head, len),
+        None => respond::set_content_encoding(head, coding, Some(len)),
     };
     let body = match payload {
         Payload::None => {
             if let Some(small) = &small {
                 match is_not_modified {
                     true => forward_headers::weaken_etag(&mut head.headers),
-                    false => respond::set_content_encoding(&mut head, coding, Some(small.len())),
+                    false => set_small(&mut head, small.len()),
                 }
             }
             if is_coded_for_some && coding != Coding::Identity {
@@ -206,7 +230,7 @@ pub(crate) fn from_stored(
         }
         Payload::Whole if small.is_some() => {
             let small = small.unwrap_or_default();
-            respond::set_content_encoding(&mut head, coding, Some(small.len()));
+            set_small(&mut head, small.len());
             stored_body::read_all(&small)
         }
         Payload::Whole => stored_body::read_all(body),
@@ -220,6 +244,9 @@ pub(crate) fn from_stored(
     };
     if is_coded_for_some || is_part_of_coded || origin_coding.is_some() {
         forward_headers::add_vary(&mut head.headers, "accept-encoding");
+    }
+    if image.is_some() {
+        forward_headers::add_vary(&mut head.headers, "accept");
     }
     status.append_to(&mut head.headers);
     mark_public(request, stored, &mut head);
@@ -238,7 +265,7 @@ pub(crate) fn mark_public(request: &ProxyRequest, stored: &Stored, head: &mut re
 /// The response to `request` while its body is still arriving; `None` if its beginning is gone. `own` is the full head for the request that
 /// started the fetch. Other clients do not see its private fields.
 pub(crate) fn from_shared_body(
-    policy: &Policy,
+    cache: &Cache,
     request: &ProxyRequest,
     stored: &Stored,
     own: Option<&HeaderMap>,
@@ -246,6 +273,9 @@ pub(crate) fn from_shared_body(
     now: SystemTime,
     status: &CacheStatus,
 ) -> Option<Response<Body>> {
+    let policy = cache.policy(request.origin_kind());
+    let conversion = cache.encoded_bodies.recompressed_kinds().images;
+    let image = image_variant::convertible(conversion, stored, recording.expected_len());
     // The check of the client's conditions needs no length.
     let conditional = spdy_cache::response::answer(policy, stored, &request.head, 0, now);
     if conditional.head.status == StatusCode::NOT_MODIFIED {
@@ -259,6 +289,9 @@ pub(crate) fn from_shared_body(
             }
             forward_headers::add_vary(&mut head.headers, "accept-encoding");
         }
+        if image.is_some() {
+            forward_headers::add_vary(&mut head.headers, "accept");
+        }
         if let Some(own) = own {
             respond::add_private_fields(&mut head.headers, stored, own);
         }
@@ -271,6 +304,9 @@ pub(crate) fn from_shared_body(
     head.status = stored.status();
     head.headers = own.unwrap_or(stored.served()).clone();
     head.headers.insert(header::AGE, age_value(stored.age(now)));
+    if image.is_some() {
+        forward_headers::add_vary(&mut head.headers, "accept");
+    }
     let mut body = recording.read()?;
     let is_for_all = !breach_guard::is_stored_per_client(request, stored);
     if let Some((headers, range)) = part(policy, request, &head, recording, now) {

@@ -3,6 +3,7 @@
 pub(crate) mod breach_guard;
 pub(crate) mod downstream_storage;
 pub(crate) mod from_stored;
+pub(crate) mod image_variant;
 pub(crate) mod redirect_chain;
 pub(crate) mod respond;
 pub mod server_timing;

@@ -271,8 +271,14 @@ pub(super) fn set_content_encoding(head: &mut response::Parts, coding: Coding, l
         HeaderValue::from_static(coding.name()),
     );
     headers.remove(header::ACCEPT_RANGES);
-    headers.remove(header::TRAILER); // trailers are about the uncoded bytes
-    // These digests are of the uncoded bytes (RFC 9530 §2, §3).
+    set_other_bytes(head, len);
+}
+
+/// Changes `head` for a body of `len` bytes, if that is known, which has other bytes than the origin's and means the same.
+pub(super) fn set_other_bytes(head: &mut response::Parts, len: Option<u64>) {
+    let headers = &mut head.headers;
+    headers.remove(header::TRAILER); // trailers are about the origin's bytes
+    // So are these digests (RFC 9530 §2, §3).
     for digest in ["content-digest", "repr-digest", "digest", "content-md5"] {
         headers.remove(digest);
     }

@@ -45,6 +45,7 @@ use crate::request::proxy_request::ProxyRequest;
 use crate::request::rejection::RequestRejection;
 use crate::response::downstream_storage::restrict_to_client;
 use crate::response::from_stored::respond_hit;
+use crate::response::image_variant;
 use crate::response::respond;
 use crate::response::stale_entry::StaleEntry;
 use crate::serve::push_and_hints::supports_early_hints;
@@ -182,7 +183,7 @@ impl Proxy {
     fn handle_site_request(
         self: &Arc<Self>,
         request: SiteRequest,
-        head: request::Parts,
+        mut head: request::Parts,
         body: Body,
     ) -> ResponseOrFuture {
         let SiteRequest {
@@ -192,6 +193,8 @@ impl Proxy {
             within,
             now,
         } = request;
+        let images = self.cache.encoded_bodies.recompressed_kinds().images;
+        image_variant::remove_dated_range(images, &mut head.headers);
         // For the log, if it is enabled.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
         let read_timeout = head.extensions.get::<BodyReadTimeout>().cloned();

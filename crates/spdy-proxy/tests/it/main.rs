@@ -2,6 +2,7 @@
 
 mod cache;
 mod client;
+mod images;
 mod origin;
 mod prefetch;
 mod rewrite;

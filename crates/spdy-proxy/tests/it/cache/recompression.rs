@@ -9,6 +9,7 @@ use http::{Method, Request, Response, StatusCode, header, response};
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_net::protocol::Protocol;
+use spdy_proxy::images::convert::ImageConversion;
 
 use crate::support::stage::{Stage, networks, request};
 use crate::support::wire::Between;
@@ -32,7 +33,10 @@ fn gzipped() -> Bytes {
 
 fn stage() -> Stage {
     let mut between = Between::start("---[site.rewrite]\n");
-    between.proxy.start_recompression().expect("a thread");
+    let started = between
+        .proxy
+        .start_recompression(true, ImageConversion::Off);
+    started.expect("a thread");
     between.serve_origin(|request: Request<Body>| {
         let (kind, control) = match request.uri().path() {
             "/fixed.js" => ("text/javascript", "max-age=31536000, no-transform"),
@@ -59,7 +63,7 @@ fn stage() -> Stage {
     }
 }
 
-async fn get(
+pub(super) async fn get(
     stage: &Stage,
     target: &str,
     fields: &[(&'static str, &'static str)],
@@ -67,7 +71,7 @@ async fn get(
     send(stage, request(target, fields)).await
 }
 
-async fn send(stage: &Stage, request: Request<Body>) -> (response::Parts, Bytes) {
+pub(super) async fn send(stage: &Stage, request: Request<Body>) -> (response::Parts, Bytes) {
     let from = networks(1).next().expect("a network");
     let client = stage.connect(from, Protocol::Http1, false).await;
     let sending = client.send(request, Priority::HIGHEST);
@@ -81,7 +85,7 @@ async fn send(stage: &Stage, request: Request<Body>) -> (response::Parts, Bytes)
     (head, body)
 }
 
-fn field(head: &response::Parts, name: header::HeaderName) -> &str {
+pub(super) fn field(head: &response::Parts, name: header::HeaderName) -> &str {
     let value = head.headers.get(name);
     value.map_or("", |value| value.to_str().expect("ASCII"))
 }

@@ -3,5 +3,6 @@
 mod aliases;
 mod four_domains;
 mod hints;
+mod images;
 mod planted_requests;
 mod policies;
