@@ -176,6 +176,11 @@ fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, Place, Kind)>, Stri
                 reason: SkipReason::SharedModule,
                 named: Some(named),
             } => (package(&named.url), named.kind),
+            // A policy source is written for a package or a path, not for a single capability.
+            DirectReason::Rule {
+                reason: SkipReason::Policy,
+                named: Some(named),
+            } if named.kind == Kind::Script => (package_or_path(&named.url), named.kind),
             // A module of a public CDN imports it from the root.
             DirectReason::Unmapped => {
                 let exchange = page.graph().nodes[node].exchange;
@@ -260,6 +265,19 @@ fn package(url: &Url) -> Option<Place> {
     let host = whole_host(url)?;
     let path = package_path(&host.host, url.path())?.to_owned();
     Some(Place { path, ..host })
+}
+
+/// The package of a public CDN that has the script `url`, or the script alone; `None` if the host is no public CDN.
+fn package_or_path(url: &Url) -> Option<Place> {
+    let host = whole_host(url)?;
+    let path = url.path().to_owned();
+    let script = || {
+        is_public_cdn(&host.host).then(|| Place {
+            path,
+            ..host.clone()
+        })
+    };
+    package(url).or_else(script)
 }
 
 /// Whether `entry` is for the host of `place`.

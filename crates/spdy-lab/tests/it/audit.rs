@@ -525,6 +525,40 @@ fn the_package_of_a_loader_is_listed_or_the_loader_stays() {
     );
 }
 
+/// A policy that names public CDNs and not the site. A source for a capability of one URL cannot be written, one for a package or a path can.
+#[test]
+fn scripts_that_a_policy_allows_from_public_cdns_are_listed_by_package_or_path() {
+    let scripts = [
+        "https://cdn.jsdelivr.net/npm/vue@3.5.0/dist/vue.js",
+        "https://code.jquery.com/jquery-3.7.1.min.js",
+    ];
+    let html = scripts
+        .map(|url| format!("<script src={url}></script>"))
+        .concat();
+    let mut document = exchange("https://www.page.test/", Kind::Document, html);
+    let policy = "script-src https://cdn.jsdelivr.net https://code.jquery.com";
+    document.response_head = head::with_field(
+        &document.response_head,
+        "content-security-policy",
+        Some(policy),
+    );
+    let scripts = scripts.map(|url| exchange(url, Kind::Script, "x".repeat(30_000)));
+    let page = Replica {
+        name: "policy".to_owned(),
+        exchanges: [&[document][..], &scripts].concat(),
+        ..builtin::flags()
+    };
+    let audit = audit(&case(page, None));
+    for (url, delivery) in deliveries(&audit) {
+        assert!(matches!(delivery, "own" | "proxied"), "{url}: {delivery}");
+    }
+    let entries = audit.advice.hosts.iter().map(|it| &it.entry);
+    let entries: Vec<_> = entries.map(|it| (&it.path[..], it.shared)).collect();
+    for path in ["/npm/vue@3.5.0/", "/jquery-3.7.1.min.js"] {
+        assert!(entries.contains(&(path, false)), "{entries:?}");
+    }
+}
+
 /// A loader of which the accelerator can move only the first script: the connection to the other scripts would begin later.
 fn page_with_a_loader() -> Replica {
     let cdn = "https://loader.test";

@@ -431,6 +431,11 @@ impl ProxyRequest {
         }
     }
 
+    /// Records the policy in `headers` of the response, if it is a page.
+    pub fn record_policy_of(&self, headers: &HeaderMap) {
+        self.record_policy(self.page_policy(headers));
+    }
+
     /// The client's request fields, whether or not the origin gets them.
     #[must_use]
     pub fn client_headers(&self) -> &HeaderMap {
