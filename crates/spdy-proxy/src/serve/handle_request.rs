@@ -72,6 +72,25 @@ struct SiteRequest {
     now: Instant,
 }
 
+/// The result of the checks that come before everything else.
+pub(crate) enum Admission {
+    /// The host is unknown.
+    Misdirected,
+    /// The request is rejected.
+    Rejected(Arc<Site>, RequestRejection),
+    /// The client needs a password, and sent one, which is not verified yet.
+    Password(Arc<Site>, String, CredentialCheck),
+    /// The client may make the request, which is for this site and authority.
+    Open(Arc<Site>, String),
+}
+
+impl Admission {
+    /// Whether the client may make the request, without a password.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Self::Open(..))
+    }
+}
+
 /// `response`, which only a client with a password may get.
 fn for_client_alone(mut response: Response<Body>) -> Response<Body> {
     restrict_to_client(response.headers_mut());
@@ -88,45 +107,66 @@ impl Proxy {
     ) -> ResponseOrFuture {
         let now = self.clock.now();
         let (head, body) = request.into_parts();
-        self.handle_traced_request(head, body, from, None, now).1
+        let admission = self.admit(&head, from, now);
+        self.handle_admitted(admission, head, body, from, None, now)
+            .1
     }
 
-    /// The same for a request at `now` that has a place in a trace, with its site; `None` if its host is unknown.
-    pub(crate) fn handle_traced_request(
+    /// Checks whether the client at `from` may make the request with `head`, before anything is done or sent for it.
+    pub(crate) fn admit(
+        &self,
+        head: &request::Parts,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Admission {
+        let Some((authority, site)) = request_authority(head)
+            .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
+        else {
+            return Admission::Misdirected;
+        };
+        let checked = access::check(&site, authority, head, from, now);
+        let checked = checked.and_then(|()| access::credentials(&site, authority, head));
+        match checked {
+            Ok(Some(check)) => Admission::Password(site, authority.to_owned(), check),
+            Ok(None) => Admission::Open(site, authority.to_owned()),
+            Err(rejection) => Admission::Rejected(site, rejection),
+        }
+    }
+
+    /// The response to a request at `now` with this `admission` and a place in a trace, with its site; `None` if its host is unknown.
+    pub(crate) fn handle_admitted(
         self: &Arc<Self>,
+        admission: Admission,
         mut head: request::Parts,
         body: Body,
         from: Option<IpAddr>,
         within: Option<SpanContext>,
         now: Instant,
     ) -> (Option<Arc<Site>>, ResponseOrFuture) {
-        let Some((authority, site)) = request_authority(&head)
-            .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
-        else {
-            let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "unknown host\n");
-            let response = respond::with_outcome(response, Outcome::MISDIRECTED);
-            return (None, at_once(response));
-        };
-        let checked = access::check(&site, authority, &head, from, now);
-        let checked = checked.and_then(|()| access::credentials(&site, authority, &head));
-        let request = SiteRequest {
-            site: site.clone(),
-            authority: authority.to_owned(),
-            from,
-            within,
-            now,
-        };
-        let check = match checked {
-            Ok(Some(check)) => check,
-            Ok(None) => {
-                let response = self.handle_site_request(request, head, body);
-                return (Some(site), response);
+        let (site, authority, check) = match admission {
+            Admission::Misdirected => {
+                let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "unknown host\n");
+                let response = respond::with_outcome(response, Outcome::MISDIRECTED);
+                return (None, at_once(response));
             }
-            Err(rejection) => {
+            Admission::Rejected(site, rejection) => {
                 let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
                 let response = at_once(self.reject(&rejection, uri));
                 return (Some(site), response);
             }
+            Admission::Open(site, authority) => (site, authority, None),
+            Admission::Password(site, authority, check) => (site, authority, Some(check)),
+        };
+        let request = SiteRequest {
+            site: site.clone(),
+            authority,
+            from,
+            within,
+            now,
+        };
+        let Some(check) = check else {
+            let response = self.handle_site_request(request, head, body);
+            return (Some(site), response);
         };
         if !check.is_forwarded {
             head.headers.remove(header::AUTHORIZATION);
