@@ -7,7 +7,7 @@
 //! ```text
 //!                                                       from a client    from a trusted proxy (`listen.trusted`)
 //! the client's address (True-Client-IP, ...)            removed          passed if it is the address in X-Forwarded-For
-//! its identity (Client-Cert, Remote-User, ...)          removed          passed; the response is stored only if it says `public`
+//! its identity (Client-Cert, Remote-User, ...)          removed          passed; as with `Authorization` for the cache
 //! the host, the scheme, httpoxy                         removed          removed
 //! framing in another spelling (Content_Length, ...)     removed          removed
 //! another target (X-Original-URL, ...)                  removed          removed

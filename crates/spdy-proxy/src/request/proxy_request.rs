@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, request};
 use spdy::body::Body;
+use spdy_cache::identity::IdentifiedUser;
 use spdy_cache::key::{Key, KeyParts};
 use spdy_net::client_certificate::ClientCertificate;
 use spdy_net::handler::RequestInfo;
@@ -23,7 +24,7 @@ use crate::origin_kind::OriginKind;
 use crate::request::client_conditions::{CACHE_REQUEST_FIELDS, keep_single_range};
 use crate::request::client_origin::request_target;
 use crate::request::client_origin::{client_origin, client_origin_text};
-use crate::request::forgeable_headers::FromTrustedProxy;
+use crate::request::forgeable_headers::{FromTrustedProxy, has_proxy_identity};
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
 use crate::request::origin_hints::OriginHints;
@@ -172,9 +173,17 @@ impl ProxyRequest {
         };
         let key = Key::new(&key).map_err(|_| unusable())?;
         let streams = StreamTraits::of(&head, path_rule.as_ref().is_some_and(|rule| rule.grpc));
-        let client_certificate = head.extensions.get().cloned();
+        let client_certificate: Option<ClientCertificate> = head.extensions.get().cloned();
         let mut head = head;
         head.extensions.clear();
+        // A field of another client is removed before the origin gets the request, and says nothing.
+        let is_identified = match is_from_trusted {
+            true => has_proxy_identity(&head.headers),
+            false => client_certificate.is_some(),
+        };
+        if is_identified {
+            head.extensions.insert(IdentifiedUser);
+        }
         forward_headers::remove_hop_by_hop(&mut head.headers);
         streams.announce(&mut head.headers);
         let accepted_codings = AcceptedCodings::of(&head.headers);

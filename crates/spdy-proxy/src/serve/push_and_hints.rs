@@ -39,7 +39,7 @@ use crate::prefetch::page_resources::SubresourceRequest;
 use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::{client_origin_text, request_authority};
-use crate::request::forgeable_headers::has_credentials;
+use crate::request::forgeable_headers::{FromTrustedProxy, has_credentials};
 use crate::request::origin_hints::HintedUrls;
 use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
 use crate::rewrite::page_text;
@@ -349,6 +349,13 @@ impl PushAndHints {
         copy.headers.clone_from(&head.headers);
         if let Some(arrival) = head.extensions.get::<RequestInfo>() {
             copy.extensions.insert(*arrival);
+        }
+        // An identified user gets the stored page only if it is marked as shared.
+        if let Some(certificate) = head.extensions.get::<ClientCertificate>() {
+            copy.extensions.insert(certificate.clone());
+        }
+        if let Some(proxy) = head.extensions.get::<FromTrustedProxy>() {
+            copy.extensions.insert(*proxy);
         }
         let request = ProxyRequest::read(site.clone(), authority.to_owned(), copy).ok()?;
         if request.is_websocket {

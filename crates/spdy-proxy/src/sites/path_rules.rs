@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::header::{self, HeaderName};
-use http::{HeaderMap, HeaderValue, StatusCode, response};
+use http::{HeaderMap, HeaderValue, StatusCode, request, response};
 use ipnet::IpNet;
 use spdy_cache::cache_control::{FieldScope, ResponseControl};
+use spdy_cache::identity::is_identified;
 use spdy_clock::Instant;
 use spdy_rewrite::rules::path_normalization::{canonical, has_many_readings, is_in, may_lead_into};
 use url::Url;
@@ -381,11 +382,11 @@ impl PathRule {
     /// States in the head of a response, as it will be stored, how long it is fresh.
     ///
     /// A response to a request with credentials may be for their owner alone, and is not changed.
-    pub(crate) fn set_ttl(&self, head: &mut response::Parts, request: &HeaderMap) {
+    pub(crate) fn set_ttl(&self, head: &mut response::Parts, request: &request::Parts) {
         let Some(ttl_s) = self.ttl_s else {
             return;
         };
-        if request.contains_key(header::COOKIE) || request.contains_key(header::AUTHORIZATION) {
+        if request.headers.contains_key(header::COOKIE) || is_identified(request) {
             return;
         }
         let is_lasting = matches!(
