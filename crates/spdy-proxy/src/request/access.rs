@@ -41,6 +41,10 @@ pub(crate) fn check(
     Ok(())
 }
 
+/// In the extensions of a request: its path needs a password, which is right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NeedsPassword;
+
 /// The credentials that a client sent, and where they must be right.
 #[derive(Debug)]
 pub(crate) struct CredentialCheck {

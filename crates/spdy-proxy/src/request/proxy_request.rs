@@ -21,6 +21,7 @@ use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::content_coding::AcceptedCodings;
 use crate::origin_kind::OriginKind;
+use crate::request::access::NeedsPassword;
 use crate::request::client_conditions::{CACHE_REQUEST_FIELDS, keep_single_range};
 use crate::request::client_origin::request_target;
 use crate::request::client_origin::{client_origin, client_origin_text};
@@ -52,6 +53,8 @@ pub struct ProxyRequest {
     pub from: Option<IpAddr>,
     /// A trusted proxy sent it (`listen.trusted`).
     pub(crate) is_from_trusted: bool,
+    /// Its path needs a password (`site.paths.basic_auth`).
+    pub(crate) needs_password: bool,
     /// How it arrived, or how the request arrived that it is prefetched for; `None` if unknown.
     pub arrival: Option<RequestInfo>,
     /// The codings that the client accepts.
@@ -126,6 +129,7 @@ impl ProxyRequest {
         }
         let arrival = head.extensions.get().copied();
         let is_from_trusted = head.extensions.get::<FromTrustedProxy>().is_some();
+        let needs_password = head.extensions.get::<NeedsPassword>().is_some();
         let is_socket = websocket_handshake::is_upgrade_request(&head);
         if is_socket {
             site.websocket.ok_or(RequestRejection::WebSocket)?;
@@ -199,6 +203,7 @@ impl ProxyRequest {
             head,
             from,
             is_from_trusted,
+            needs_password,
             arrival,
             accepted_codings,
             has_content: false,
@@ -288,6 +293,7 @@ impl ProxyRequest {
             head,
             from,
             is_from_trusted: false, // another host receives no field of the client
+            needs_password: false,
             arrival,
             accepted_codings: AcceptedCodings::of(&client_headers),
             has_content: false,

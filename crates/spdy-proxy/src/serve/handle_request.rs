@@ -33,7 +33,7 @@ use spdy_net::interim::early_hints::EarlyHints;
 use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::incomplete_request;
 use crate::proxy::Proxy;
-use crate::request::access::{self, CredentialCheck};
+use crate::request::access::{self, CredentialCheck, NeedsPassword};
 use crate::request::client_origin::request_authority;
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
@@ -168,6 +168,7 @@ impl Proxy {
             let response = self.handle_site_request(request, head, body);
             return (Some(site), response);
         };
+        head.extensions.insert(NeedsPassword);
         if !check.is_forwarded {
             head.headers.remove(header::AUTHORIZATION);
         }

@@ -131,6 +131,42 @@ async fn a_client_that_guesses_is_limited_and_others_are_not() {
     }
 }
 
+/// Regression: the credentials were removed before the guard looked for them.
+#[tokio::test]
+async fn a_response_that_needs_a_password_is_compressed_only_if_it_is_public() {
+    for (control, is_coded) in [
+        ("max-age=0", false),
+        ("max-age=60", false),
+        ("public, max-age=60", true),
+    ] {
+        let own = Origin::start(move |_| {
+            let fields = [("content-type", "text/html"), ("cache-control", control)];
+            std::future::ready(respond(&fields, "the same again and again ".repeat(100)))
+        });
+        let folder = tempfile::tempdir().expect("create a folder");
+        std::fs::write(folder.path().join("users"), USERS).expect("write the file");
+        let proxy = accelerator_of(&config(&own, folder.path(), ""));
+        for attempt in 0..2 {
+            let request = Request::get("/admin/a")
+                .header("host", "www.site.test")
+                .header("accept-encoding", "gzip")
+                .header(
+                    "authorization",
+                    format!("Basic {}", BASE64.encode(b"bob:other")),
+                );
+            let request = request.body(Body::empty()).expect("a request");
+            let response = collect_response(&proxy, request, 1).await;
+            assert_eq!(response.status, StatusCode::OK);
+            let coding = response.field("content-encoding");
+            assert_eq!(
+                coding == "gzip",
+                is_coded,
+                "{control}, {attempt}: {coding:?}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_reload_reads_the_file_again() {
     let site = protected("");
