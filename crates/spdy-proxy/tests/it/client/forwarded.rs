@@ -1,5 +1,7 @@
 //! Behind another proxy: which proxies are trusted for the client's address, and what the origin and the client receive. In virtual time.
 
+use http::{Request, Response};
+use spdy::body::Body;
 use tokio::io::AsyncReadExt as _;
 
 use crate::support::wire::{Between, head, write};
@@ -57,6 +59,27 @@ async fn untrusted_forwarded_headers_are_ignored() {
             );
         }
     }
+}
+
+/// Regression: it reached the origin. The URI of `*` has no path (RFC 9110 §7.1).
+#[tokio::test]
+async fn options_without_a_path_is_redirected_to_tls_as_well() {
+    let listen = "[listen]\ntls = ['0.0.0.0:8443']\nplain = ['0.0.0.0:8080']\n";
+    let mut between = Between::start(&format!("{listen}---redirect_to_https = true\n"));
+    between.serve_origin(|_: Request<Body>| async { Response::new(Body::from("origin")) });
+    let (mut client, _) = between.client();
+    write(
+        &mut client,
+        "OPTIONS * HTTP/1.1\r\nHost: www.site.test\r\n\r\n",
+    )
+    .await;
+    let answered = between.wait(head(&mut client)).await.0;
+    let response = answered.to_ascii_lowercase();
+    assert!(response.starts_with("http/1.1 308"), "{response}");
+    assert!(
+        response.contains("\r\nlocation: https://www.site.test:8443\r\n"),
+        "{response}"
+    );
 }
 
 /// The head that the origin receives of a request with `fields` and `listen` in the configuration, in lower case.
