@@ -198,14 +198,14 @@ impl Proxy {
         check: CredentialCheck,
         from: Option<IpAddr>,
     ) -> Result<(), RequestRejection> {
-        let (realm, now) = (check.realm, self.clock.now());
-        let result = self
-            .password_checks
-            .check(check.files, check.credentials, from, now);
+        let realm = check.realm;
+        let checks = &self.password_checks;
+        let result = checks.check(&self.clock, check.files, check.credentials, from);
         match result.await {
             CheckResult::Right => Ok(()),
             CheckResult::Wrong => Err(RequestRejection::Credentials { realm }),
             CheckResult::TooMany => Err(RequestRejection::Rate),
+            CheckResult::Busy => Err(RequestRejection::PasswordsBusy),
         }
     }
 
