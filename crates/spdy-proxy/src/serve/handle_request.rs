@@ -173,9 +173,10 @@ impl Proxy {
             head.headers.remove(header::AUTHORIZATION);
         }
         let proxy = self.clone();
-        let answer = move || proxy.handle_site_request(request, head, body);
+        let answer =
+            move |now| proxy.handle_site_request(SiteRequest { now, ..request }, head, body);
         let response = match check.is_known() {
-            true => match answer() {
+            true => match answer(now) {
                 Either::Left(ready) => at_once(for_client_alone(ready.into_inner())),
                 Either::Right(future) => later(async move { for_client_alone(future.await) }),
             },
@@ -183,7 +184,8 @@ impl Proxy {
                 let proxy = self.clone();
                 later(async move {
                     match proxy.verify(check, from).await {
-                        Ok(()) => for_client_alone(answer().await),
+                        // The wait may have been long.
+                        Ok(()) => for_client_alone(answer(proxy.clock.now()).await),
                         Err(rejection) => proxy.reject(&rejection, None),
                     }
                 })
