@@ -28,7 +28,7 @@ mod rules;
 mod tiers;
 
 pub use rules::{
-    cache_control, cache_deception, conditions, date, freshness, invalidate, lookup, policy,
-    redirect_limits, response, storable, stored, validate,
+    cache_control, cache_deception, conditions, date, freshness, identity, invalidate, lookup,
+    policy, redirect_limits, response, storable, stored, validate,
 };
 pub use tiers::{memory_store, object_file, shared_tier};

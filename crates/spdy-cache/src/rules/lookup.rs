@@ -14,13 +14,14 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{AUTHORIZATION, IF_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
+use http::header::{IF_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
 use http::{Method, StatusCode, request};
 
 use crate::cache_status::Forward;
 use crate::rules::cache_control::RequestControl;
 use crate::rules::conditions::single_range;
 use crate::rules::freshness::after;
+use crate::rules::identity::is_identified;
 use crate::rules::policy::Policy;
 use crate::rules::storable::{is_explicitly_shared, is_range_request};
 use crate::rules::stored::Stored;
@@ -95,7 +96,7 @@ pub enum BypassReason {
     Method,
     /// `If-Match` or `If-Unmodified-Since`, which only the origin can answer (RFC 9110 §13.1).
     Precondition,
-    /// `Authorization`, without a stored response that the origin marks as shared.
+    /// `Authorization` or [`IdentifiedUser`](crate::identity::IdentifiedUser), without a stored response that the origin marks as shared.
     Authorization,
     /// `no-store` in the request, if clients may revalidate.
     NoStore,
@@ -149,7 +150,7 @@ pub fn lookup(
         return Lookup::Bypass(BypassReason::NoStore);
     }
     let Some((index, stored)) = select(request, variants) else {
-        return match (control.only_if_cached, headers.contains_key(AUTHORIZATION)) {
+        return match (control.only_if_cached, is_identified(request)) {
             (true, _) => Lookup::OnlyIfCached,
             (false, true) => Lookup::Bypass(BypassReason::Authorization),
             (false, false) if variants.is_empty() => Lookup::Miss(MissReason::Uri),
@@ -158,7 +159,7 @@ pub fn lookup(
     };
     // The RFC forbids sharing a response to a request with credentials (§3.5). It allows using a response to a
     // request without credentials for a request with them, but that is not what this client requested.
-    if headers.contains_key(AUTHORIZATION) && !is_explicitly_shared(&stored.control) {
+    if !is_explicitly_shared(&stored.control) && is_identified(request) {
         return match control.only_if_cached {
             true => Lookup::OnlyIfCached,
             false => Lookup::Bypass(BypassReason::Authorization),

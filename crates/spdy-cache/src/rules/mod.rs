@@ -6,6 +6,7 @@ pub mod conditions;
 pub mod date;
 pub(crate) mod etag;
 pub mod freshness;
+pub mod identity;
 pub mod invalidate;
 pub mod lookup;
 pub mod policy;

@@ -1,8 +1,8 @@
 //! Decides which responses may be stored, and which of their fields (RFC 9111 §3).
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LOCATION, COOKIE, DATE, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, RANGE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
+    CONNECTION, CONTENT_LOCATION, COOKIE, DATE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE,
+    SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 use http::{HeaderMap, HeaderName, Method, StatusCode, request, response};
 
@@ -11,6 +11,7 @@ use crate::rules::cache_control::{RequestControl, ResponseControl};
 use crate::rules::date;
 use crate::rules::freshness;
 use crate::rules::freshness::{Times, is_heuristically_cacheable};
+use crate::rules::identity::is_identified;
 use crate::rules::policy::{Policy, SetCookie};
 use crate::rules::stored::{Stored, StoredParts};
 use crate::rules::vary;
@@ -54,7 +55,7 @@ pub enum Uncacheable {
     /// `private`.
     #[error("private")]
     Private,
-    /// The request had `Authorization`, or another field that identifies its user, and the response does not allow sharing.
+    /// The origin may identify the user of the request ([`is_identified`]), and the response does not allow sharing.
     #[error("authorization")]
     Authorization,
     /// The request had `Cookie`, and the response does not allow sharing.
@@ -143,7 +144,7 @@ pub fn public_head(
     if cookie && !(control.public || control.s_maxage.value().is_some() || control.targeted) {
         return Err(Uncacheable::Cookie);
     }
-    let stored = check_shareable(policy, &request.headers, answer, control, times)?;
+    let stored = check_shareable(policy, request, answer, control, times)?;
     match request.method {
         Method::GET => {}
         Method::POST
@@ -153,10 +154,10 @@ pub fn public_head(
     Ok(stored)
 }
 
-/// The common part for a first response and for one that was updated by a 304: `request` has the fields of a GET.
+/// The common part for a first response and for one that was updated by a 304 or a response to HEAD.
 pub(crate) fn to_stored(
     policy: &Policy,
-    request: &HeaderMap,
+    request: &request::Parts,
     answer: &response::Parts,
     control: ResponseControl,
     times: Times,
@@ -171,7 +172,7 @@ pub(crate) fn to_stored(
 /// The same, even if the response is useless for later requests.
 fn check_shareable(
     policy: &Policy,
-    request: &HeaderMap,
+    request: &request::Parts,
     answer: &response::Parts,
     control: ResponseControl,
     times: Times,
@@ -188,7 +189,7 @@ fn check_shareable(
     if control.private.is_all() {
         return Err(Uncacheable::Private);
     }
-    if request.contains_key(AUTHORIZATION) && !is_explicitly_shared(&control) {
+    if is_identified(request) && !is_explicitly_shared(&control) {
         return Err(Uncacheable::Authorization);
     }
     let headers = stored_headers(policy, &answer.headers, &control, times)?;
@@ -203,7 +204,7 @@ fn check_shareable(
         note: Box::default(),
         selecting: names
             .into_iter()
-            .map(|name| SelectingField::of_request(name, request))
+            .map(|name| SelectingField::of_request(name, &request.headers))
             .collect(),
         times,
     };
@@ -215,7 +216,7 @@ fn check_shareable(
     Ok(stored)
 }
 
-/// True if the response to a request with credentials may be shared (RFC 9111 §3.5).
+/// True if the response to a request of an identified user may be shared (RFC 9111 §3.5).
 #[must_use]
 pub fn is_explicitly_shared(control: &ResponseControl) -> bool {
     control.public || control.must_revalidate || control.s_maxage.value().is_some()

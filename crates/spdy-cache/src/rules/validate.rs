@@ -231,7 +231,7 @@ fn refreshed(
     let mut whole = response_head(stored.status());
     whole.headers = headers;
     let control = ResponseControl::parse(&whole.headers, &policy.targets);
-    match to_stored(policy, &request.headers, &whole, control, times) {
+    match to_stored(policy, request, &whole, control, times) {
         Ok(merged) => MergeResult::Store(merged),
         Err(reason) => {
             let mut once = stored.clone();

@@ -2,7 +2,8 @@
 
 use http::HeaderMap;
 use spdy_cache::freshness::Times;
-use spdy_cache::lookup::{Lookup, lookup};
+use spdy_cache::identity::IdentifiedUser;
+use spdy_cache::lookup::{BypassReason, Lookup, lookup};
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::{Uncacheable, may_store};
 use spdy_cache::stored::Stored;
@@ -219,4 +220,40 @@ fn head_response_confirms_or_expires_stored_get() {
         Times::at(at(100)),
     );
     assert!(matches!(case, HeadUpdate::Merged(_)), "{case:?}");
+}
+
+/// Only `Authorization` counted, and a client with a certificate could put its fields into the response that all clients get.
+#[test]
+fn identified_user_is_treated_as_authorization() {
+    let policy = Policy::site();
+    let stored = store("etag: \"a\"");
+    let by_connection = |mut head: http::request::Parts| {
+        head.extensions.insert(IdentifiedUser);
+        head
+    };
+    let times = Times::at(at(100));
+    for (fields, is_shared) in [("", false), ("cache-control: public, max-age=60", true)] {
+        for head in [by_connection(get("")), get("authorization: Basic YTph")] {
+            let text = format!("etag: \"a\"\nx-user: a\n{fields}");
+            let merged = merge(&policy, &stored, &head, &answer(304, &text), times);
+            let is_merged = matches!(merged, Ok(MergeResult::Store(_)));
+            assert_eq!(is_merged, is_shared, "304, {fields}");
+            let updated = head_update(&policy, &stored, &head, &answer(200, &text), 100, times);
+            let HeadUpdate::Merged(merged) = updated else {
+                panic!("the validators are the same: {updated:?}");
+            };
+            let is_merged = matches!(*merged, MergeResult::Store(_));
+            assert_eq!(is_merged, is_shared, "HEAD, {fields}");
+            let text = format!("cache-control: max-age=60\n{fields}");
+            let first = may_store(&policy, &head, &answer(200, &text), times);
+            let expected = (!is_shared).then_some(Uncacheable::Authorization);
+            assert_eq!(first.err(), expected, "200, {fields}");
+        }
+    }
+    for stored in [&[][..], &[&stored]] {
+        for head in [by_connection(get("")), get("authorization: Basic YTph")] {
+            let result = lookup(&policy, &head, stored, now());
+            assert_eq!(result, Lookup::Bypass(BypassReason::Authorization));
+        }
+    }
 }

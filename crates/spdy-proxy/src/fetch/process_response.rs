@@ -97,7 +97,7 @@ pub(crate) fn process(
     };
     let mut stored_head = clone_head(&head);
     if let Some(rule) = &path_rule {
-        rule.set_ttl(&mut stored_head, fetch.request.client_headers());
+        rule.set_ttl(&mut stored_head, &fetch.request.head);
     }
     if !plan.passes() {
         forward_headers::remove_vary(&mut stored_head.headers, "accept-encoding");

@@ -8,14 +8,14 @@ use spdy_cache::cache_deception;
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::freshness::Times;
 use spdy_cache::policy::Policy;
-use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_share, public_head};
+use spdy_cache::storable::{Uncacheable, may_share, public_head};
 use spdy_cache::stored::Stored;
 
 use crate::body::body_memory::MemoryReservation;
 use crate::body::shared_body;
 use crate::cache::public_response::is_public;
 use crate::fetch::fetch_state::FetchState;
-use crate::request::forgeable_headers::{has_credentials, has_proxy_identity};
+use crate::request::forgeable_headers::has_credentials;
 use crate::request::status_class::{is_origin_error, is_request_error};
 use crate::response::redirect_chain::RedirectChain;
 use crate::telemetry::counters::CounterFamily;
@@ -99,12 +99,7 @@ fn check_with(
         return Err(Uncacheable::TypeMismatch);
     }
     let policy = fetch.context.cache.policy(fetch.request.origin_kind());
-    let stored = may(policy, request_head, head, times)?;
-    // The origin knows the user, as with `Authorization`.
-    if has_proxy_identity(&request_head.headers) && !is_explicitly_shared(stored.control()) {
-        return Err(Uncacheable::Authorization);
-    }
-    Ok(stored)
+    may(policy, request_head, head, times)
 }
 
 /// Removes the stored response if a response with this status, which is not stored in its place, shows that it is outdated (RFC 9111

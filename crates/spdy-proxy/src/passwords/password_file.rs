@@ -98,15 +98,25 @@ impl PasswordFile {
         verified.is_some_and(|verified| constant_time_eq(&verified, &digest(hash, credentials)))
     }
 
+    /// Whether [`verify`](Self::verify) takes no time for `user`.
+    pub(crate) fn is_cheap(&self, user: &str) -> bool {
+        let hash = self.hash_for(user);
+        hash.is_none_or(PasswordHash::is_cheap)
+    }
+
+    /// The hash that is computed for `user`: an unknown one takes as long as a known one.
+    fn hash_for(&self, user: &str) -> Option<&PasswordHash> {
+        let known = self.hashes.get(user);
+        known.or_else(|| self.hashes.values().next())
+    }
+
     /// Verifies `credentials`, which may take a second of a CPU. An unknown user takes as long as a known one.
     pub(crate) fn verify(&self, credentials: &BasicCredentials) -> bool {
-        let Some(hash) = self.hashes.get(&credentials.user) else {
-            if let Some(of_another) = self.hashes.values().next() {
-                of_another.verify(&credentials.password);
-            }
+        let Some(hash) = self.hash_for(&credentials.user) else {
             return false;
         };
-        let is_right = hash.verify(&credentials.password);
+        let is_known = self.hashes.contains_key(&credentials.user);
+        let is_right = hash.verify(&credentials.password) && is_known;
         if is_right {
             let digest = digest(hash, credentials);
             let user = credentials.user.clone();

@@ -1,7 +1,6 @@
 //! Whether a client may make a request at all: over TLS only, from some addresses, at a limited rate, with a password. Checked before the
 //! lookup in the cache.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -38,22 +37,13 @@ pub(crate) fn check(
     if site.named(authority).is_some() {
         return Ok(()); // an alias of another host has no paths of the site
     }
-    for target in targets(site, target) {
-        site.paths.check_access(&target, client, now)?;
-    }
+    site.paths.check_access(target, client, now)?;
     Ok(())
 }
 
-/// The client's `target`, and the target at the origin if that is another one there.
-fn targets<'a>(site: &Site, target: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
-    let rule = site
-        .paths
-        .of_origin(target)
-        .filter(|rule| rule.origin().is_none());
-    let at_origin = rule.map(|rule| rule.origin_target(target));
-    let at_origin = at_origin.filter(|at_origin| matches!(at_origin, Cow::Owned(_)));
-    std::iter::once(Cow::Borrowed(target)).chain(at_origin)
-}
+/// In the extensions of a request: its path needs a password, which is right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NeedsPassword;
 
 /// The credentials that a client sent, and where they must be right.
 #[derive(Debug)]
@@ -85,10 +75,7 @@ pub(crate) fn credentials(
     if site.named(authority).is_some() {
         return Ok(None); // as in `check`
     }
-    let targets = targets(site, request_target(head));
-    let needed: Vec<Passwords> = targets
-        .flat_map(|target| site.paths.passwords(&target))
-        .collect();
+    let needed: Vec<Passwords> = site.paths.passwords(request_target(head));
     let Some(first) = needed.first() else {
         return Ok(None);
     };

@@ -62,6 +62,7 @@ impl ProxyRequest {
             head,
             from,
             is_from_trusted: false, // another host receives no field of the client
+            needs_password: false,
             arrival,
             accepted_codings: AcceptedCodings::of(&client_headers),
             has_content: false,

@@ -7,7 +7,7 @@
 //! ```text
 //!                                                       from a client    from a trusted proxy (`listen.trusted`)
 //! the client's address (True-Client-IP, ...)            removed          passed if it is the address in X-Forwarded-For
-//! its identity (Client-Cert, Remote-User, ...)          removed          passed; the response is stored only if it says `public`
+//! its identity (Client-Cert, Remote-User, ...)          removed          passed; as with `Authorization` for the cache
 //! the host, the scheme, httpoxy                         removed          removed
 //! framing in another spelling (Content_Length, ...)     removed          removed
 //! another target (X-Original-URL, ...)                  removed          removed
@@ -64,15 +64,18 @@ const ADDRESS: [&str; 28] = [
 ];
 /// The client's identity, from its certificate or from a login at a proxy. Origins trust it. A proxy that terminates TLS must remove such a
 /// field if a client sends it (RFC 9440 §2.4).
-const IDENTITY: [&str; 25] = [
+const IDENTITY: [&str; 28] = [
     "cf-access-authenticated-user-email",
     "remote-email",
     "remote-groups",
     "remote-name",
     "remote-user",
+    "ssl-cert",
     "x-arr-clientcert",
     "x-authenticated-user",
     "x-authenticated-userid",
+    "x-client-dn",
+    "x-client-verify",
     "x-consumer-custom-id",
     "x-consumer-id",
     "x-consumer-username",
@@ -92,7 +95,7 @@ const IDENTITY: [&str; 25] = [
     "x-webauth-email",
 ];
 /// Prefixes of other names of the client's identity.
-const IDENTITY_PREFIXES: [&str; 12] = [
+const IDENTITY_PREFIXES: [&str; 14] = [
     "client-cert",
     "ssl-client-",
     "tailscale-user-",
@@ -101,13 +104,15 @@ const IDENTITY_PREFIXES: [&str; 12] = [
     "x-auth-request-",
     "x-authentik-",
     "x-client-cert",
+    "x-client-ssl",
     "x-forwarded-tls-client-cert",
     "x-goog-authenticated-user-",
     "x-ms-client-principal",
-    "x-ssl-client-",
+    "x-ssl-client",
+    "x-tls-client",
 ];
 /// The host and scheme that the client used. Names that begin with `x-forward` are added in [`ForgeableField::of`].
-const HOST_AND_SCHEME: [&str; 10] = [
+const HOST_AND_SCHEME: [&str; 11] = [
     "forwarded",
     "front-end-https",
     "x-host",
@@ -116,6 +121,7 @@ const HOST_AND_SCHEME: [&str; 10] = [
     "x-original-proto",
     "x-proto",
     "x-scheme",
+    "x-ssl",
     "x-url-port",
     "x-url-scheme",
 ];
@@ -270,6 +276,13 @@ mod tests {
             "x-vercel-forwarded-for",
             "x-nf-client-connection-ip",
             "x-ssl-client-verify",
+            "x-ssl-client",
+            "x-ssl",
+            "x-client-verify",
+            "x-client-dn",
+            "x-tls-client-dn",
+            "ssl-cert",
+            "x-client-ssl-verify",
             "ssl-client-subject-dn",
             "x-client-certificate",
             "x-arr-clientcert",
@@ -305,6 +318,10 @@ mod tests {
             ("remote-user", "alice", true),
             ("remote*user", "alice", false),
             ("x-ssl-client-verify", "SUCCESS", true),
+            ("x-ssl-client", "1", true),
+            ("x-tls-client-dn", "CN=alice", true),
+            ("x-client-ssl-verify", "SUCCESS", true),
+            ("x-ssl", "1", false),
             ("x-ssl-client+verify", "SUCCESS", false),
             ("x-auth-request-groups", "admin", true),
             ("proxy", "192.0.2.1", false),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{header, request};
+use spdy_cache::identity::IdentifiedUser;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::reference::integrity;
 
@@ -115,6 +116,9 @@ impl IncomingRequest {
         }
         if let Some(rule) = &request.path_rule {
             rule.edit_request(&mut request.head.headers);
+            if forgeable_headers::has_proxy_identity(&request.head.headers) {
+                request.head.extensions.insert(IdentifiedUser);
+            }
         }
         Ok(request)
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, request};
 use spdy::body::Body;
+use spdy_cache::identity::IdentifiedUser;
 use spdy_cache::key::{Key, KeyParts};
 use spdy_net::client_certificate::ClientCertificate;
 use spdy_net::handler::RequestInfo;
@@ -20,10 +21,11 @@ use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::content_coding::AcceptedCodings;
 use crate::origin_kind::OriginKind;
+use crate::request::access::NeedsPassword;
 use crate::request::client_conditions::{CACHE_REQUEST_FIELDS, keep_single_range};
 use crate::request::client_origin::request_target;
 use crate::request::client_origin::{client_origin, client_origin_text};
-use crate::request::forgeable_headers::FromTrustedProxy;
+use crate::request::forgeable_headers::{FromTrustedProxy, has_proxy_identity};
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
 use crate::request::origin_hints::OriginHints;
@@ -51,6 +53,8 @@ pub struct ProxyRequest {
     pub from: Option<IpAddr>,
     /// A trusted proxy sent it (`listen.trusted`).
     pub(crate) is_from_trusted: bool,
+    /// Its path needs a password (`site.paths.basic_auth`).
+    pub(crate) needs_password: bool,
     /// How it arrived, or how the request arrived that it is prefetched for; `None` if unknown.
     pub arrival: Option<RequestInfo>,
     /// The codings that the client accepts.
@@ -125,6 +129,7 @@ impl ProxyRequest {
         }
         let arrival = head.extensions.get().copied();
         let is_from_trusted = head.extensions.get::<FromTrustedProxy>().is_some();
+        let needs_password = head.extensions.get::<NeedsPassword>().is_some();
         let is_socket = websocket_handshake::is_upgrade_request(&head);
         if is_socket {
             site.websocket.ok_or(RequestRejection::WebSocket)?;
@@ -172,9 +177,17 @@ impl ProxyRequest {
         };
         let key = Key::new(&key).map_err(|_| unusable())?;
         let streams = StreamTraits::of(&head, path_rule.as_ref().is_some_and(|rule| rule.grpc));
-        let client_certificate = head.extensions.get().cloned();
+        let client_certificate: Option<ClientCertificate> = head.extensions.get().cloned();
         let mut head = head;
         head.extensions.clear();
+        // A field of another client is removed before the origin gets the request, and says nothing.
+        let is_identified = match is_from_trusted {
+            true => has_proxy_identity(&head.headers),
+            false => client_certificate.is_some(),
+        };
+        if is_identified {
+            head.extensions.insert(IdentifiedUser);
+        }
         forward_headers::remove_hop_by_hop(&mut head.headers);
         streams.announce(&mut head.headers);
         let accepted_codings = AcceptedCodings::of(&head.headers);
@@ -190,6 +203,7 @@ impl ProxyRequest {
             head,
             from,
             is_from_trusted,
+            needs_password,
             arrival,
             accepted_codings,
             has_content: false,
@@ -279,6 +293,7 @@ impl ProxyRequest {
             head,
             from,
             is_from_trusted: false, // another host receives no field of the client
+            needs_password: false,
             arrival,
             accepted_codings: AcceptedCodings::of(&client_headers),
             has_content: false,

@@ -53,6 +53,9 @@ pub enum RequestRejection {
     /// The client makes too many requests for the path (`site.paths`).
     #[error("the client makes too many requests for this path")]
     Rate,
+    /// Too many passwords of all clients wait to be verified, or this one has waited too long.
+    #[error("too many passwords wait to be verified")]
+    PasswordsBusy,
 }
 
 impl From<AccessDenial> for RequestRejection {
@@ -75,6 +78,7 @@ impl RequestRejection {
             Self::Address => StatusCode::FORBIDDEN,
             Self::Credentials { .. } => StatusCode::UNAUTHORIZED,
             Self::Rate => StatusCode::TOO_MANY_REQUESTS,
+            Self::PasswordsBusy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::Handshake(HandshakeError::Version) => StatusCode::UPGRADE_REQUIRED,
             Self::Target(_) | Self::Handshake(_) => StatusCode::BAD_REQUEST,
@@ -90,6 +94,7 @@ impl RequestRejection {
             Self::Address => "this address may not request this path\n",
             Self::Credentials { .. } => "this path needs a user name and a password\n",
             Self::Rate => "too many requests: try again later\n",
+            Self::PasswordsBusy => "too many passwords wait to be verified: try again later\n",
             Self::Loop => "request loop: the request passed this proxy before\n",
             Self::Target(_) => "invalid request target: expected a path that begins with /\n",
             Self::Method(_) => "the methods CONNECT and TRACE are not supported\n",
@@ -110,6 +115,7 @@ impl RequestRejection {
             Self::Address => "address",
             Self::Credentials { .. } => "credentials",
             Self::Rate => "rate",
+            Self::PasswordsBusy => "passwords_busy",
             Self::Loop => "loop",
             Self::Target(_) => "target",
             Self::Method(_) => "method",

@@ -8,7 +8,8 @@
 //!
 //! Compression encodes repeated text in fewer bytes, so the length of a response shows whether an attacker's guess occurs in it. A response
 //! that every client may have holds no client's secret. For a response to one client only, the origin decides: what it encoded is encoded
-//! again, and what it did not encode stays uncoded. A stored response that is selected by cookies is also for one client only.
+//! again, and what it did not encode stays uncoded. A stored response that is selected by cookies is also for one client only. A response
+//! for a path that needs a password counts as one to a request with credentials, also if the origin does not get them.
 
 use http::{HeaderMap, HeaderName, header};
 
@@ -23,16 +24,21 @@ const CREDENTIAL_FIELDS: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATIO
 
 /// Whether the unshared response to `request` with the origin's head `response_headers` is sent without a coding.
 pub(crate) fn may_contain_secret(request: &ProxyRequest, response_headers: &HeaderMap) -> bool {
+    let has_credentials = request.needs_password || has_credentials(&request.head.headers);
     is_uncoded_private_response(request, response_headers)
         && (is_private(response_headers)
-            || has_credentials(&request.head.headers) && !is_public_response(response_headers))
+            || has_credentials && !is_public_response(response_headers))
 }
 
-/// Whether the response `stored` to `request` is sent without a coding: by `Vary`, only requests with the same credentials get it.
+/// Whether the response `stored` to `request` is sent without a coding: by `Vary`, only requests with the same credentials get it, or only
+/// those with a password.
 pub(crate) fn is_stored_per_client(request: &ProxyRequest, stored: &Stored) -> bool {
     let request_headers = &request.head.headers;
     let mut selecting = stored.selecting_names();
-    selecting.any(|name| CREDENTIAL_FIELDS.contains(name) && request_headers.contains_key(name))
+    let is_of_credentials =
+        |name: &HeaderName| CREDENTIAL_FIELDS.contains(name) && request_headers.contains_key(name);
+    (selecting.any(is_of_credentials)
+        || request.needs_password && !is_public_response(stored.headers()))
         && is_uncoded_private_response(request, stored.headers())
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn refused(rejection: &RequestRejection) -> Response<Body> {
             }
             with_outcome(response, Outcome::REDIRECTED)
         }
-        RequestRejection::Rate => {
+        RequestRejection::Rate | RequestRejection::PasswordsBusy => {
             let mut response = plain(rejection.status(), rejection.message());
             let soon = HeaderValue::from_static("1");
             response.headers_mut().insert(header::RETRY_AFTER, soon);

@@ -239,6 +239,13 @@ impl Handler for ConnectionHandler {
             Some(scope) => (Some(scope.context), scope.open),
             None => (None, None),
         };
+        let proxy = &self.proxy;
+        let admission = proxy.admit(&head, from, at);
+        // Nothing is pushed, hinted or learned for a request that may be refused.
+        let tracked = match admission.is_open() {
+            true => self.pages.start_page(&head, &body, from),
+            false => None,
+        };
         let arrival: Option<&RequestInfo> = head.extensions.get();
         let mut pending = PendingResponse {
             site: None,
@@ -250,11 +257,10 @@ impl Handler for ConnectionHandler {
                 .log
                 .current()
                 .map(|log| self.log_context(log, &head, from, context.as_ref())),
-            tracked: self.pages.start_page(&head, &body, from),
+            tracked,
             span,
         };
-        let proxy = &self.proxy;
-        let (site, response) = proxy.handle_traced_request(head, body, from, context, at);
+        let (site, response) = proxy.handle_admitted(admission, head, body, from, context, at);
         pending.site = site;
         match response {
             Either::Left(ready) => {

@@ -35,7 +35,7 @@ use spdy_net::interim::early_hints::EarlyHints;
 use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::incomplete_request;
 use crate::proxy::Proxy;
-use crate::request::access::{self, CredentialCheck};
+use crate::request::access::{self, CredentialCheck, NeedsPassword};
 use crate::request::client_origin::request_authority;
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
@@ -83,6 +83,25 @@ fn needs_origin(result: &Lookup) -> bool {
     }
 }
 
+/// The result of the checks that come before everything else.
+pub(crate) enum Admission {
+    /// The host is unknown.
+    Misdirected,
+    /// The request is rejected.
+    Rejected(Arc<Site>, RequestRejection),
+    /// The client needs a password, and sent one, which is not verified yet.
+    Password(Arc<Site>, String, CredentialCheck),
+    /// The client may make the request, which is for this site and authority.
+    Open(Arc<Site>, String),
+}
+
+impl Admission {
+    /// Whether the client may make the request, without a password.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Self::Open(..))
+    }
+}
+
 /// `response`, which only a client with a password may get.
 fn for_client_alone(mut response: Response<Body>) -> Response<Body> {
     restrict_to_client(response.headers_mut());
@@ -99,53 +118,76 @@ impl Proxy {
     ) -> ResponseOrFuture {
         let now = self.clock.now();
         let (head, body) = request.into_parts();
-        self.handle_traced_request(head, body, from, None, now).1
+        let admission = self.admit(&head, from, now);
+        self.handle_admitted(admission, head, body, from, None, now)
+            .1
     }
 
-    /// The same for a request at `now` that has a place in a trace, with its site; `None` if its host is unknown.
-    pub(crate) fn handle_traced_request(
+    /// Checks whether the client at `from` may make the request with `head`, before anything is done or sent for it.
+    pub(crate) fn admit(
+        &self,
+        head: &request::Parts,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Admission {
+        let Some((authority, site)) = request_authority(head)
+            .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
+        else {
+            return Admission::Misdirected;
+        };
+        let checked = access::check(&site, authority, head, from, now);
+        let checked = checked.and_then(|()| access::credentials(&site, authority, head));
+        match checked {
+            Ok(Some(check)) => Admission::Password(site, authority.to_owned(), check),
+            Ok(None) => Admission::Open(site, authority.to_owned()),
+            Err(rejection) => Admission::Rejected(site, rejection),
+        }
+    }
+
+    /// The response to a request at `now` with this `admission` and a place in a trace, with its site; `None` if its host is unknown.
+    pub(crate) fn handle_admitted(
         self: &Arc<Self>,
+        admission: Admission,
         mut head: request::Parts,
         body: Body,
         from: Option<IpAddr>,
         within: Option<SpanContext>,
         now: Instant,
     ) -> (Option<Arc<Site>>, ResponseOrFuture) {
-        let Some((authority, site)) = request_authority(&head)
-            .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
-        else {
-            let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "unknown host\n");
-            let response = respond::with_outcome(response, Outcome::MISDIRECTED);
-            return (None, at_once(response));
-        };
-        let checked = access::check(&site, authority, &head, from, now);
-        let checked = checked.and_then(|()| access::credentials(&site, authority, &head));
-        let request = SiteRequest {
-            site: site.clone(),
-            authority: authority.to_owned(),
-            from,
-            within,
-            now,
-        };
-        let check = match checked {
-            Ok(Some(check)) => check,
-            Ok(None) => {
-                let response = self.handle_site_request(request, head, body);
-                return (Some(site), response);
+        let (site, authority, check) = match admission {
+            Admission::Misdirected => {
+                let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "unknown host\n");
+                let response = respond::with_outcome(response, Outcome::MISDIRECTED);
+                return (None, at_once(response));
             }
-            Err(rejection) => {
+            Admission::Rejected(site, rejection) => {
                 let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
                 let response = at_once(self.reject(&rejection, uri));
                 return (Some(site), response);
             }
+            Admission::Open(site, authority) => (site, authority, None),
+            Admission::Password(site, authority, check) => (site, authority, Some(check)),
         };
+        let request = SiteRequest {
+            site: site.clone(),
+            authority,
+            from,
+            within,
+            now,
+        };
+        let Some(check) = check else {
+            let response = self.handle_site_request(request, head, body);
+            return (Some(site), response);
+        };
+        head.extensions.insert(NeedsPassword);
         if !check.is_forwarded {
             head.headers.remove(header::AUTHORIZATION);
         }
         let proxy = self.clone();
-        let answer = move || proxy.handle_site_request(request, head, body);
+        let answer =
+            move |now| proxy.handle_site_request(SiteRequest { now, ..request }, head, body);
         let response = match check.is_known() {
-            true => match answer() {
+            true => match answer(now) {
                 Either::Left(ready) => at_once(for_client_alone(ready.into_inner())),
                 Either::Right(future) => later(async move { for_client_alone(future.await) }),
             },
@@ -153,7 +195,8 @@ impl Proxy {
                 let proxy = self.clone();
                 later(async move {
                     match proxy.verify(check, from).await {
-                        Ok(()) => for_client_alone(answer().await),
+                        // The wait may have been long.
+                        Ok(()) => for_client_alone(answer(proxy.clock.now()).await),
                         Err(rejection) => proxy.reject(&rejection, None),
                     }
                 })
@@ -168,14 +211,14 @@ impl Proxy {
         check: CredentialCheck,
         from: Option<IpAddr>,
     ) -> Result<(), RequestRejection> {
-        let (realm, now) = (check.realm, self.clock.now());
-        let result = self
-            .password_checks
-            .check(check.files, check.credentials, from, now);
+        let realm = check.realm;
+        let checks = &self.password_checks;
+        let result = checks.check(&self.clock, check.files, check.credentials, from);
         match result.await {
             CheckResult::Right => Ok(()),
             CheckResult::Wrong => Err(RequestRejection::Credentials { realm }),
             CheckResult::TooMany => Err(RequestRejection::Rate),
+            CheckResult::Busy => Err(RequestRejection::PasswordsBusy),
         }
     }
 

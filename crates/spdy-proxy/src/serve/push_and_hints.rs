@@ -1,8 +1,8 @@
 //! Pushes, early hints and `Link` for the pages that one client requests, and what is learned from its requests.
 //!
-//! Nothing is pushed or hinted before the page is known to be public: the cache has a public copy, and this request
-//! would get it as its response (`public`). If only the origin decides that, as for `no-cache`, resources are pushed and hinted when it
-//! has responded, with the head of the response.
+//! Nothing is pushed, hinted or learned before the client may make the request (`Proxy::admit`). Nothing is pushed or hinted before the
+//! page is known to be public: the cache has a public copy, and this request would get it as its response (`public`). If only the origin
+//! decides that, as for `no-cache`, resources are pushed and hinted when it has responded, with the head of the response.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ use crate::prefetch::page_resources::SubresourceRequest;
 use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::{client_origin_text, request_authority};
-use crate::request::forgeable_headers::has_credentials;
+use crate::request::forgeable_headers::{FromTrustedProxy, has_credentials};
 use crate::request::origin_hints::HintedUrls;
 use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
 use crate::rewrite::page_text;
@@ -128,7 +128,7 @@ impl PushAndHints {
         }
     }
 
-    /// Learns from a request of a client at `from`. If it is for a page, pushes or hints its resources before the response starts.
+    /// Learns from a request of a client at `from`, which was admitted. If it is for a page, pushes or hints its resources before the response starts.
     ///
     /// The response to a request with content depends on the content, so such a request is not about the page at its URL.
     pub(super) fn start_page(
@@ -351,6 +351,13 @@ impl PushAndHints {
         copy.headers.clone_from(&head.headers);
         if let Some(arrival) = head.extensions.get::<RequestInfo>() {
             copy.extensions.insert(*arrival);
+        }
+        // An identified user gets the stored page only if it is marked as shared.
+        if let Some(certificate) = head.extensions.get::<ClientCertificate>() {
+            copy.extensions.insert(certificate.clone());
+        }
+        if let Some(proxy) = head.extensions.get::<FromTrustedProxy>() {
+            copy.extensions.insert(*proxy);
         }
         let request = ProxyRequest::read(site.clone(), authority.to_owned(), copy).ok()?;
         if request.is_websocket {

@@ -132,7 +132,7 @@ impl Sites {
                 path,
                 error,
             })?;
-            let paths = PathRules::compile(&site.paths);
+            let paths = PathRules::compile(&site.paths, &site.origin);
             let paths = paths.map_err(|error| SiteError::Path {
                 site: name.clone(),
                 error,

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::header::{self, HeaderName};
-use http::{HeaderMap, HeaderValue, StatusCode, response};
+use http::{HeaderMap, HeaderValue, StatusCode, request, response};
 use ipnet::IpNet;
 use spdy_cache::cache_control::{FieldScope, ResponseControl};
+use spdy_cache::identity::is_identified;
 use spdy_clock::Instant;
 use spdy_rewrite::rules::path_normalization::{canonical, has_many_readings, is_in, may_lead_into};
 use url::Url;
@@ -34,6 +35,8 @@ pub struct PathRule {
     path: String,
     /// The origin for the path, if it is not the site's.
     origin: Option<Url>,
+    /// Whether requests for the path reach the server of the site, so that the site's rules apply to the path there.
+    is_site_origin: bool,
     /// What takes the place of the path in requests to the origin.
     origin_path: Option<String>,
     allow: Option<Vec<IpNet>>,
@@ -94,12 +97,14 @@ pub(crate) enum AccessDenial {
 }
 
 impl PathRules {
-    /// The rules of `paths`, which were checked. Reads their files of passwords, each once.
-    pub(crate) fn compile(paths: &[SitePathConfig]) -> Result<Self, PathRuleError> {
+    /// The rules of `paths`, which were checked, of a site at `origin`. Reads their files of passwords, each once.
+    pub(crate) fn compile(paths: &[SitePathConfig], origin: &Url) -> Result<Self, PathRuleError> {
         let mut files: BTreeMap<&Path, Arc<PasswordFile>> = BTreeMap::new();
         let mut rules = Vec::new();
         for path in paths {
             let mut rule = PathRule::compile(path);
+            let own = path.origin.as_ref();
+            rule.is_site_origin = own.is_none_or(|own| own.origin() == origin.origin());
             if let Some(at) = &path.basic_auth {
                 let file = match files.get(&**at) {
                     Some(file) => file.clone(),
@@ -130,12 +135,12 @@ impl PathRules {
         if self.0.iter().all(|rule| rule.passwords.is_none()) {
             return Vec::new();
         }
-        let rules = self.restrictions(target);
+        let rules = self.restrictions(target).into_iter();
         rules.filter_map(|rule| rule.passwords.clone()).collect()
     }
 
     /// Whether `client` may request `target` at `now`. Every rule applies that a server may find for the target, with or without a final
-    /// slash.
+    /// slash. It applies once, even if it is found for the client's target and for the target at the origin.
     pub(crate) fn check_access(
         &self,
         target: &str,
@@ -152,30 +157,47 @@ impl PathRules {
 
     /// Whether not every client may request `target`.
     pub(crate) fn is_restricted(&self, target: &str) -> bool {
-        self.0.iter().any(|rule| rule.restricts()) && self.restrictions(target).next().is_some()
+        self.0.iter().any(|rule| rule.restricts()) && !self.restrictions(target).is_empty()
     }
 
-    /// The rules that restrict clients of `target`.
-    fn restrictions(&self, target: &str) -> impl Iterator<Item = &Arc<PathRule>> {
-        let path = match path_of(target) {
-            "*" => "/",
-            path => path,
-        };
-        let other = match path.strip_suffix('/') {
-            Some(file) => file.to_owned(),
-            None => format!("{path}/"),
-        };
+    /// The rules that restrict clients of `target`, each once.
+    fn restrictions(&self, target: &str) -> Vec<&Arc<PathRule>> {
+        let paths = self.targets(target).flat_map(|target| {
+            let path = match path_of(&target) {
+                "*" => "/",
+                path => path,
+            };
+            let other = match path.strip_suffix('/') {
+                Some(file) => file.to_owned(),
+                None => format!("{path}/"),
+            };
+            [path.to_owned(), other]
+        });
+        let paths: Vec<String> = paths.collect();
         let rules = self.0.iter().filter(|rule| rule.restricts());
-        rules.filter(move |rule| {
-            may_lead_into(path, &rule.path) || may_lead_into(&other, &rule.path)
-        })
+        let is_found = |rule: &&Arc<PathRule>| {
+            let mut paths = paths.iter();
+            paths.any(|path| may_lead_into(path, &rule.path))
+        };
+        rules.filter(is_found).collect()
     }
 
     /// Whether a server may find a rule for `target` whose responses are not stored.
     pub(crate) fn is_unstored(&self, target: &str) -> bool {
-        let path = path_of(target);
-        let mut rules = self.0.iter().filter(|rule| !rule.store);
-        rules.any(|rule| may_lead_into(path, &rule.path))
+        self.0.iter().any(|rule| !rule.store)
+            && self.targets(target).any(|target| {
+                let mut rules = self.0.iter().filter(|rule| !rule.store);
+                rules.any(|rule| may_lead_into(path_of(&target), &rule.path))
+            })
+    }
+
+    /// The client's `target`, and the target at the site's origin if that is another one there. The rules for both decide who may request
+    /// it, and whether its responses are stored.
+    fn targets<'a>(&self, target: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
+        let rule = self.of_origin(target).filter(|rule| rule.is_site_origin);
+        let at_origin = rule.map(|rule| rule.origin_target(target));
+        let at_origin = at_origin.filter(|at_origin| matches!(at_origin, Cow::Owned(_)));
+        std::iter::once(Cow::Borrowed(target)).chain(at_origin)
     }
 
     /// The rule whose headers and storage apply to `target`. If servers may resolve the target differently, it is only a rule for all
@@ -239,6 +261,7 @@ impl PathRule {
         Self {
             path: config.path.clone(),
             origin: config.origin.clone(),
+            is_site_origin: config.origin.is_none(),
             origin_path: config.origin_path.clone(),
             allow: config.allow.as_deref().map(ranges),
             deny: ranges(&config.deny),
@@ -359,11 +382,11 @@ impl PathRule {
     /// States in the head of a response, as it will be stored, how long it is fresh.
     ///
     /// A response to a request with credentials may be for their owner alone, and is not changed.
-    pub(crate) fn set_ttl(&self, head: &mut response::Parts, request: &HeaderMap) {
+    pub(crate) fn set_ttl(&self, head: &mut response::Parts, request: &request::Parts) {
         let Some(ttl_s) = self.ttl_s else {
             return;
         };
-        if request.contains_key(header::COOKIE) || request.contains_key(header::AUTHORIZATION) {
+        if request.headers.contains_key(header::COOKIE) || is_identified(request) {
             return;
         }
         let is_lasting = matches!(

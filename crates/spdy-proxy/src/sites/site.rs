@@ -101,12 +101,15 @@ impl Site {
         }
     }
 
-    /// The URL over TLS that a request without TLS for `target` at `authority` is redirected to; `None` if it is not.
+    /// The URL over TLS that a request without TLS for `target` at `authority` is redirected to; `None` if it is not. No request without TLS
+    /// may reach the origin: the target `*` of OPTIONS is the URL without a path (RFC 9110 §7.1).
     #[must_use]
     pub fn https_url(&self, authority: &str, target: &str) -> Option<String> {
-        if !self.redirects_to_https || !target.starts_with('/') {
+        if !self.redirects_to_https {
             return None;
         }
+        let target = Some(target).filter(|target| target.starts_with('/'));
+        let target = target.unwrap_or_default();
         let public = Url::parse(self.rules.site_origin()).ok();
         let port = public
             .filter(|url| url.scheme() == "https")

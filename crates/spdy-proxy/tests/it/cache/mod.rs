@@ -5,6 +5,7 @@ mod cache_groups;
 mod coalescing;
 mod disk;
 mod head_requests;
+mod identified_clients;
 mod image_variants;
 mod invalidation;
 mod negative_cache;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use data_encoding::BASE64;
+use futures_util::future::join_all;
 use http::{Request, StatusCode};
 use spdy::body::Body;
 use spdy_proxy::config::Config;
@@ -128,6 +129,65 @@ async fn a_client_that_guesses_is_limited_and_others_are_not() {
     for (client, credentials) in [(1, "alice:secret"), (3, "bob:other")] {
         let response = get_from(&site.proxy, client, "/admin/a", Some(credentials)).await;
         assert_eq!(response.status, StatusCode::OK, "{client}");
+    }
+}
+
+/// Each hash takes a thread's time, so the attempts of a client at a time are limited, not only those of a second.
+#[tokio::test]
+async fn a_client_has_two_attempts_at_a_time() {
+    let site = protected("");
+    let guesses: Vec<String> = (0..8).map(|number| format!("alice:{number}")).collect();
+    let attempts = guesses
+        .iter()
+        .map(|guess| get(&site.proxy, "/admin/a", Some(guess)));
+    let mut limited = 0;
+    for response in join_all(attempts).await {
+        match response.status {
+            StatusCode::TOO_MANY_REQUESTS => limited += 1,
+            status => assert_eq!(status, StatusCode::UNAUTHORIZED),
+        }
+    }
+    assert_eq!(limited, 6);
+    // Requests with the same password are one attempt: a page may make many at once after a restart.
+    let same = (0..8).map(|_| get_from(&site.proxy, 2, "/admin/a", Some("alice:secret")));
+    for response in join_all(same).await {
+        assert_eq!(response.status, StatusCode::OK);
+    }
+}
+
+/// Regression: the credentials were removed before the guard looked for them.
+#[tokio::test]
+async fn a_response_that_needs_a_password_is_compressed_only_if_it_is_public() {
+    for (control, is_coded) in [
+        ("max-age=0", false),
+        ("max-age=60", false),
+        ("public, max-age=60", true),
+    ] {
+        let own = Origin::start(move |_| {
+            let fields = [("content-type", "text/html"), ("cache-control", control)];
+            std::future::ready(respond(&fields, "the same again and again ".repeat(100)))
+        });
+        let folder = tempfile::tempdir().expect("create a folder");
+        std::fs::write(folder.path().join("users"), USERS).expect("write the file");
+        let proxy = accelerator_of(&config(&own, folder.path(), ""));
+        for attempt in 0..2 {
+            let request = Request::get("/admin/a")
+                .header("host", "www.site.test")
+                .header("accept-encoding", "gzip")
+                .header(
+                    "authorization",
+                    format!("Basic {}", BASE64.encode(b"bob:other")),
+                );
+            let request = request.body(Body::empty()).expect("a request");
+            let response = collect_response(&proxy, request, 1).await;
+            assert_eq!(response.status, StatusCode::OK);
+            let coding = response.field("content-encoding");
+            assert_eq!(
+                coding == "gzip",
+                is_coded,
+                "{control}, {attempt}: {coding:?}"
+            );
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Behind another proxy: which proxies are trusted for the client's address, and what the origin and the client receive. In virtual time.
 
+use http::{Request, Response};
+use spdy::body::Body;
 use tokio::io::AsyncReadExt as _;
 
 use crate::support::wire::{Between, head, write};
@@ -59,6 +61,27 @@ async fn untrusted_forwarded_headers_are_ignored() {
     }
 }
 
+/// Regression: it reached the origin. The URI of `*` has no path (RFC 9110 §7.1).
+#[tokio::test]
+async fn options_without_a_path_is_redirected_to_tls_as_well() {
+    let listen = "[listen]\ntls = ['0.0.0.0:8443']\nplain = ['0.0.0.0:8080']\n";
+    let mut between = Between::start(&format!("{listen}---redirect_to_https = true\n"));
+    between.serve_origin(|_: Request<Body>| async { Response::new(Body::from("origin")) });
+    let (mut client, _) = between.client();
+    write(
+        &mut client,
+        "OPTIONS * HTTP/1.1\r\nHost: www.site.test\r\n\r\n",
+    )
+    .await;
+    let answered = between.wait(head(&mut client)).await.0;
+    let response = answered.to_ascii_lowercase();
+    assert!(response.starts_with("http/1.1 308"), "{response}");
+    assert!(
+        response.contains("\r\nlocation: https://www.site.test:8443\r\n"),
+        "{response}"
+    );
+}
+
 /// The head that the origin receives of a request with `fields` and `listen` in the configuration, in lower case.
 async fn origin_head(listen: &str, request_line: &str, fields: &str) -> String {
     let listen = format!("[listen]\ntls = []\nplain = ['0.0.0.0:8080']\n{listen}\n");
@@ -77,7 +100,7 @@ const FORGED: &str = "Proxy: http://forged.test\r\nTrue-Client-IP: 6.6.6.6\r\nCF
     X-Forwarded-Server: forged.test\r\nX-Host: forged.test\r\nForwarded: for=6.6.6.6\r\n\
     X-Original-URL: /forged\r\nX-Rewrite-URL: /forged\r\nTrue_Client_IP: 6.6.6.6\r\n\
     X.Real.IP: 6.6.6.6\r\nX!Forwarded!For: 6.6.6.6\r\nIncap-Client-IP: 6.6.6.6\r\n\
-    X-Original-Forwarded-For: 6.6.6.6\r\nRemote.User: forged\r\nX-Auth~Request-User: forged\r\n";
+    X-Original-Forwarded-For: 6.6.6.6\r\nX-SSL: forged\r\nRemote.User: forged\r\nX-Auth~Request-User: forged\r\n";
 
 #[tokio::test]
 async fn forged_headers_do_not_reach_the_origin() {
@@ -95,7 +118,9 @@ async fn forged_headers_do_not_reach_the_origin() {
 #[tokio::test]
 async fn trusted_proxy_may_use_its_own_client_ip_header() {
     let fields = "X-Forwarded-For: 203.0.113.7\r\nCF-Connecting-IP: 203.0.113.7\r\nClient-Cert: :AA==:\r\n\
-         Remote-User: alice\r\nX-SSL-Client-Verify: SUCCESS\r\nX-Forwarded-User: alice\r\n";
+         Remote-User: alice\r\nX-SSL-Client-Verify: SUCCESS\r\nX-Forwarded-User: alice\r\nX-SSL-Client: 1\r\n\
+         X-Client-Verify: SUCCESS\r\nX-Client-DN: CN=alice\r\nX-TLS-Client-DN: CN=alice\r\nSSL-Cert: AA\r\n\
+         X-Client-SSL-Verify: 0\r\n";
     for (listen, expected) in [("", false), ("trusted = ['192.0.2.0/24']", true)] {
         let request_head = origin_head(listen, "GET /a HTTP/1.1", fields).await;
         for field in [
@@ -104,6 +129,12 @@ async fn trusted_proxy_may_use_its_own_client_ip_header() {
             "remote-user: alice",
             "x-ssl-client-verify: success",
             "x-forwarded-user: alice",
+            "x-ssl-client: 1",
+            "x-client-verify: success",
+            "x-client-dn: cn=alice",
+            "x-tls-client-dn: cn=alice",
+            "ssl-cert: aa",
+            "x-client-ssl-verify: 0",
         ] {
             assert_eq!(
                 request_head.contains(field),

@@ -177,6 +177,43 @@ async fn an_unstored_path_is_fetched_each_time() {
     assert_eq!((own.times("/live/a"), own.times("/b")), (2, 1));
 }
 
+/// Regression: only the client's path was looked up, and the response of an unstored path was stored under another one.
+#[tokio::test]
+async fn an_unstored_path_at_the_origin_is_not_stored_under_the_clients_path() {
+    let own = origin(&[FRESH]);
+    let at = own.address;
+    let proxy = proxy(
+        &own,
+        &format!(
+            "[[site.paths]]\npath = '/live/'\nstore = false\n\
+             [[site.paths]]\npath = '/pub/'\norigin_path = '/'\n\
+             [[site.paths]]\npath = '/same/'\norigin = 'http://{at}'\norigin_path = '/'\n"
+        ),
+    );
+    for _ in 0..2 {
+        get(&proxy, "/pub/live/a").await;
+        get(&proxy, "/same/live/b").await;
+        get(&proxy, "/pub/c").await;
+    }
+    let times = ["/live/a", "/live/b", "/c"].map(|target| own.times(target));
+    assert_eq!(times, [2, 2, 1]);
+}
+
+/// Regression: a rule for both the client's path and the path at the origin was charged twice.
+#[tokio::test]
+async fn a_request_is_charged_once_by_a_rate_for_both_paths() {
+    let own = origin(&[FRESH]);
+    let proxy = proxy(
+        &own,
+        "[[site.paths]]\npath = '/'\nrequests_per_second = 1\n\
+         [[site.paths]]\npath = '/pub/'\norigin_path = '/'\n",
+    );
+    for number in 1..=5 {
+        let response = get(&proxy, "/pub/a").await;
+        assert_eq!(response.status, StatusCode::OK, "{number}");
+    }
+}
+
 #[tokio::test]
 async fn ignored_parameters_share_a_response_and_its_purge() {
     let own = origin(&[FRESH]);

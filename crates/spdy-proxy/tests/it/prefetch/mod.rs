@@ -5,3 +5,4 @@ mod learning;
 mod planted_requests;
 mod push_and_hints;
 mod requests;
+mod restricted_paths;
