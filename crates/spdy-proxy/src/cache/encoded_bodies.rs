@@ -673,7 +673,7 @@ mod tests {
         text
     }
 
-    /// Nothing is decoded past the limit, and bytes that are no gzip do no harm.
+    /// Nothing is decoded past the limit, and invalid gzip is ignored.
     #[test]
     fn text_that_cannot_be_recompressed_stays_as_it_is() {
         let encodings = no_encodings(1 << 20);

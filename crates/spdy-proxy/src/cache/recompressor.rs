@@ -123,8 +123,8 @@ fn weight(job: &RecompressionJob) -> u64 {
 fn run(waiting: &Receiver<RecompressionJob>, waiting_bytes: &AtomicU64) {
     while let Ok(job) = waiting.recv() {
         waiting_bytes.fetch_sub(weight(&job), Ordering::Relaxed);
-        let is_of_use = job.results.strong_count() > 0 && job.body.is_shared();
-        if !is_of_use {
+        let is_needed = job.results.strong_count() > 0 && job.body.is_shared();
+        if !is_needed {
             continue; // the proxy has ended, or the response was purged or replaced
         }
         let began = Instant::now();

@@ -36,7 +36,7 @@ use crate::response::respond::{self, CACHE_NAME};
 use crate::rewrite::page_text;
 use crate::sites::page_policies::PagePolicy;
 
-/// A stored text is recompressed if it is fresh for at least this long, seconds: the work must be of use.
+/// A stored text is recompressed if it is fresh for at least this long, seconds: a result of seconds of work is sent for as long.
 const MIN_RECOMPRESSED_TTL_S: i64 = 600;
 
 /// The result of the check of a stored third-party response for `request`.

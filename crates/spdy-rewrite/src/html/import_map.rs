@@ -69,8 +69,8 @@ pub(crate) fn rewrite(
 /// The text of a map for a page without one; `None` if there is nothing to map.
 pub(crate) fn new_map(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Option<String> {
     let mut map = Map::new();
-    let is_of_use = complete(place, &moved(place, named), &mut map)?;
-    is_of_use.then(|| written(&Value::Object(map)))
+    let is_needed = complete(place, &moved(place, named), &mut map)?;
+    is_needed.then(|| written(&Value::Object(map)))
 }
 
 /// Serialises the map in the order of its keys, without `<`, which the HTML parser could interpret inside a script element.

@@ -12,6 +12,8 @@
 //!
 //! For laboratories there is another form, with less information (`rules/url_form.rs`).
 
+use std::borrow::Cow;
+
 use url::{Host, Url};
 
 use crate::kind::{Kind, Kinds};
@@ -161,7 +163,8 @@ fn build_path(
     standing: RuleMatch<'_>,
     kind: Kind,
 ) -> Result<String, Refusal> {
-    let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    let target = browser_target(url);
+    let target = &*target;
     check_target(rules, target)?;
     let opening = CapabilityTarget {
         scheme,
@@ -181,6 +184,17 @@ fn build_path(
         path.push_str(fragment);
     }
     Ok(path)
+}
+
+/// Path and query of `url` as browsers request them: they encode `^` in a path (URL Standard, *path percent-encode set*, since 2024), as in
+/// `lodash@^4`, and the url crate does not. A capability is for these bytes.
+fn browser_target(url: &Url) -> Cow<'_, str> {
+    let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    if !url.path().contains('^') {
+        return Cow::Borrowed(target);
+    }
+    let query = &target[url.path().len()..];
+    Cow::Owned([&url.path().replace('^', "%5E"), query].concat())
 }
 
 /// Appends the part before the path in the full form, piece by piece because pages have thousands of them.

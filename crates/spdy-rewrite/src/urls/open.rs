@@ -135,7 +135,8 @@ fn open_target(
     };
     let text = format!("{}://{host}{written_port}{target}", scheme.name());
     let url = match Url::parse(&text) {
-        Ok(url) if url.as_str() == text => url,
+        // The url crate leaves `^` in a path, and browsers encode it.
+        Ok(url) if url.as_str() == text && !url.path().contains('^') => url,
         _ => return Err(Refusal::NotSerialised),
     };
     let standing = rules.match_host(scheme, host, port, url.path());

@@ -149,6 +149,13 @@ fn any_kind() -> impl Strategy<Value = Kind> {
     proptest::sample::select(&Kind::ALL[..])
 }
 
+/// `url` with an encoded `^` in its path.
+fn as_browsers_send(url: &url::Url) -> url::Url {
+    let mut sent = url.clone();
+    sent.set_path(&url.path().replace('^', "%5E"));
+    sent
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -165,7 +172,7 @@ proptest! {
             prop_assert!(proxied.kinds().has(kind), "{path} as {kind}");
             let mut back = proxied.url().clone();
             back.set_fragment(fragment);
-            prop_assert_eq!(back, original);
+            prop_assert_eq!(back, as_browsers_send(&original));
             prop_assert_eq!(proxied.path(), target);
         }
     }

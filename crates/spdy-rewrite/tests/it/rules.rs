@@ -530,3 +530,19 @@ fn references_and_hosts_in_report_are_limited() {
         (1, MAX_REFERENCES + 1)
     );
 }
+
+/// Browsers encode `^` in a path, and the capability is for the bytes that they send.
+#[test]
+fn capability_is_for_the_path_as_browsers_send_it() {
+    let rules = rules();
+    let range = url("https://shared.test/lib@^4/a.js?x=^");
+    let Verdict::Rewrite(path) = rules.verdict(&range, Kind::Script, ReferenceSource::Site) else {
+        panic!("the host is listed")
+    };
+    assert!(path.ends_with("/shared.test/lib@%5E4/a.js?x=^"), "{path}");
+    let opened = rules.open(&path).unwrap();
+    assert_eq!(
+        opened.url().as_str(),
+        "https://shared.test/lib@%5E4/a.js?x=^"
+    );
+}
