@@ -1,4 +1,4 @@
-//! Limits on what one client may cause: requests to origins, whole resources instead of ranges, and WebSockets.
+//! Limits on what one client may cause: requests to origins, whole resources instead of ranges, WebSockets, and open files.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::request::proxy_request::ProxyRequest;
 use crate::request::websocket_limit::WebSocketLimit;
 use crate::response::respond;
 use crate::sites::client_rate::ClientRateLimit;
+use crate::sites::static_limit::StaticLimit;
 use crate::telemetry::counters::{CounterFamily, Counters, Outcome};
 
 /// The limits, and what clients have used of them.
@@ -22,6 +23,7 @@ pub struct ClientLimits {
     pub(crate) range_fills: Arc<RangeFillCredits>,
     pub(crate) range_fill_backoff: RangeFillBackoff,
     pub(crate) websockets: WebSocketLimit,
+    pub(crate) static_responses: StaticLimit,
 }
 
 impl ClientLimits {
@@ -31,6 +33,7 @@ impl ClientLimits {
             range_fills: RangeFillCredits::new(config.range_fill_mib << 20),
             range_fill_backoff: RangeFillBackoff::default(),
             websockets: WebSocketLimit::default(),
+            static_responses: StaticLimit::default(),
         }
     }
 

@@ -359,6 +359,11 @@ impl ProxyRequest {
         self.proxied.is_none().then_some(&**rule)
     }
 
+    /// Whether a folder of files takes the place of the origin.
+    pub(crate) fn is_for_folder(&self) -> bool {
+        self.origin_rule().is_some_and(|rule| rule.folder.is_some())
+    }
+
     /// The URI of the request to the origin: that of the head, with the origin's path in place of the client's.
     #[must_use]
     pub(crate) fn origin_uri(&self) -> Uri {

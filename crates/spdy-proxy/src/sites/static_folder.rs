@@ -295,8 +295,9 @@ fn set_range(response: &mut Response<Body>, range: &str) {
 
 /// Up to [`CHUNK_BYTES`] of `file`, and no more than `most`.
 fn read(mut file: File, most: u64) -> io::Result<(File, Bytes)> {
-    let mut bytes = Vec::new();
-    let mut chunk = (&mut file).take(most.min(CHUNK_BYTES));
+    let most = most.min(CHUNK_BYTES);
+    let mut bytes = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
+    let mut chunk = (&mut file).take(most);
     chunk.read_to_end(&mut bytes)?;
     Ok((file, bytes.into()))
 }

@@ -1,9 +1,11 @@
 //! Files of a folder in place of an origin.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use http::StatusCode;
+use spdy::body::Body;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 
@@ -16,6 +18,11 @@ struct Site {
 }
 
 fn site() -> Site {
+    site_with("")
+}
+
+/// With `more` before the site in the configuration.
+fn site_with(more: &str) -> Site {
     let own = Origin::start(pages(&[("/", &[], "the origin")]));
     let folder = tempfile::tempdir().expect("create a folder");
     let write = |name: &str, bytes: &[u8]| {
@@ -38,7 +45,7 @@ fn site() -> Site {
     }
     let (origin, www) = (own.address, folder.path().join("www"));
     let proxy = accelerator_of(&format!(
-        "[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
+        "{more}[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
          [[site.paths]]\npath = '/static/'\nfolder = {www:?}\nresponse_headers = {{ Cache-Control = 'max-age=60' }}\n"
     ));
     Site { own, proxy, folder }
@@ -140,6 +147,33 @@ async fn nothing_outside_of_the_folder_and_no_hidden_file_is_served() {
     assert_eq!(post.status, StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(post.field("allow"), "GET, HEAD");
     assert_eq!(site.get("/", &[]).await.text(), "the origin");
+}
+
+/// A response that is not read has a file open, or a chunk of it in memory.
+#[tokio::test]
+async fn unread_files_of_one_client_are_limited() {
+    let site = site_with("[upstream]\nqueue_timeout_s = 0\n");
+    for target in ["/static/long.bin", "/static/app.js"] {
+        let get = async |client: u8| {
+            let request = http::Request::get(target).header("host", "www.site.test");
+            let request = request.body(Body::empty()).expect("a request");
+            let from = IpAddr::from([192, 0, 2, client]);
+            site.proxy.answer(request, Some(from)).await
+        };
+        let mut unread = Vec::new();
+        for _ in 0..128 {
+            let response = get(1).await;
+            assert_eq!(response.status(), StatusCode::OK);
+            unread.push(response);
+        }
+        let refused = get(1).await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.headers()["retry-after"], "1");
+        assert_eq!(get(2).await.status(), StatusCode::OK, "{target}");
+        let read = unread.pop().expect("a response").into_body();
+        read.collect_up_to(1 << 20).await.expect("a whole body");
+        assert_eq!(get(1).await.status(), StatusCode::OK, "{target}");
+    }
 }
 
 #[test]
