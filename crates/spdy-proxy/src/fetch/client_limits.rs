@@ -9,8 +9,9 @@ use spdy_clock::Instant;
 use crate::config::cache::CacheConfig;
 use crate::fetch::range_fill::backoff::RangeFillBackoff;
 use crate::fetch::range_fill::credit::RangeFillCredits;
+use crate::request::call_limit::ClientCalls;
+use crate::request::open_limit::OpenLimit;
 use crate::request::proxy_request::ProxyRequest;
-use crate::request::websocket_limit::WebSocketLimit;
 use crate::response::respond;
 use crate::sites::client_rate::ClientRateLimit;
 use crate::sites::static_limit::StaticLimit;
@@ -22,8 +23,9 @@ pub struct ClientLimits {
     miss_rate: ClientRateLimit,
     pub(crate) range_fills: Arc<RangeFillCredits>,
     pub(crate) range_fill_backoff: RangeFillBackoff,
-    pub(crate) websockets: WebSocketLimit,
+    pub(crate) websockets: OpenLimit,
     pub(crate) static_responses: StaticLimit,
+    pub(crate) calls: ClientCalls,
 }
 
 impl ClientLimits {
@@ -32,8 +34,9 @@ impl ClientLimits {
             miss_rate: ClientRateLimit::new(config.misses_per_second),
             range_fills: RangeFillCredits::new(config.range_fill_mib << 20),
             range_fill_backoff: RangeFillBackoff::default(),
-            websockets: WebSocketLimit::default(),
+            websockets: OpenLimit::default(),
             static_responses: StaticLimit::default(),
+            calls: ClientCalls::default(),
         }
     }
 

@@ -27,7 +27,7 @@ use url::Url;
 
 use crate::body::call_streams::CallStreams;
 use crate::body::request_body::{
-    buffer_start, defer_until_continue, detect_client_abort, with_trailers,
+    buffer_message, buffer_start, defer_until_continue, detect_client_abort, with_trailers,
 };
 use crate::fetch::delivery::ExchangeOutcome;
 use crate::fetch::fetch_state::{FetchPurpose, FetchState};
@@ -43,7 +43,7 @@ use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
-use crate::upstream::grpc::GrpcCall;
+use crate::upstream::grpc::{FIRST_MESSAGE_DELAY, GrpcCall};
 use crate::upstream::third_party::ThirdPartyLimits;
 
 /// One exchange with an origin.
@@ -64,7 +64,13 @@ impl OriginExchange {
         let is_grpc = self.fetch.request.streams.is_grpc;
         let call = is_grpc.then(|| CallStreams::new(&self.fetch.context.clock.runtime));
         let body = if let Some(call) = &call {
-            call.request(body) // not buffered: the origin may respond to each message
+            // No more than that: the origin may respond to each message.
+            let runtime = &self.fetch.context.clock.runtime;
+            let until = runtime.sleep_until(runtime.now() + FIRST_MESSAGE_DELAY);
+            match buffer_message(call.request(body), until).await {
+                Ok(body) => body,
+                Err(_) => return ExchangeOutcome::response(incomplete_request()),
+            }
         } else if self.fetch.request.expects_continue(&body) {
             defer_until_continue(body)
         } else {
@@ -86,11 +92,15 @@ impl OriginExchange {
             self.fetch.forward_reason,
         );
         let mut spans = FetchSpans::of(spans, &self.fetch.request, forward, is_background);
+        let idle_timeout = self.fetch.context.origins.upstream().grpc_idle_timeout;
         loop {
             let mut request = Request::new(body.take().unwrap_or_default());
             *request.headers_mut() = headers.clone();
             let exchange = self.send(&at, request, spans.as_mut(), origin);
-            let (result, times) = exchange.await;
+            let (result, times) = match &call {
+                Some(call) => self.until_idle(call, idle_timeout, exchange).await,
+                None => exchange.await,
+            };
             let (head, body) = match result {
                 Ok(response) => response.into_parts(),
                 Err(_) if aborted.get() => {
@@ -168,8 +178,7 @@ impl OriginExchange {
                 fill.charge(body.size_hint().exact().unwrap_or_default());
             }
             if let Some(call) = call {
-                let timeout = self.fetch.context.origins.upstream().grpc_idle_timeout;
-                let body = call.response(body, timeout);
+                let body = call.response(body, idle_timeout);
                 let response = process_response::pass_call(self.fetch, head, body);
                 return ExchangeOutcome::response(response);
             }
@@ -268,6 +277,26 @@ impl OriginExchange {
             received: self.fetch.context.clock.wall_now(),
         };
         (result, times)
+    }
+
+    /// The output of `exchange`, unless nothing of `call` passes for `timeout`.
+    async fn until_idle(
+        &self,
+        call: &CallStreams,
+        timeout: Duration,
+        exchange: impl Future<Output = (Result<Response<Body>, UpstreamError>, Times)>,
+    ) -> (Result<Response<Body>, UpstreamError>, Times) {
+        match select(pin!(exchange), pin!(call.idle(timeout))).await {
+            Either::Left((exchanged, _)) => exchanged,
+            Either::Right(((), _)) => {
+                let now = self.fetch.context.clock.wall_now();
+                let times = Times {
+                    requested: now,
+                    received: now,
+                };
+                (Err(UpstreamError::CallIdle(timeout)), times)
+            }
+        }
     }
 
     /// How early hints get to the client of the request for `at`, and its URL; `None` if no client accepts them.

@@ -270,7 +270,10 @@ impl Proxy {
 
     /// The response to `request`.
     async fn lookup_and_respond(&self, mut request: ProxyRequest, body: Body) -> Response<Body> {
-        if request.is_unstored() || request.streams.is_grpc {
+        if request.streams.is_grpc {
+            return self.call(request, body).await;
+        }
+        if request.is_unstored() {
             return self.bypass(request, body, None).await;
         }
         let is_safe = matches!(request.head.method, Method::GET | Method::HEAD);

@@ -198,6 +198,24 @@ impl Proxy {
         })
     }
 
+    /// Passes a gRPC call on.
+    pub(crate) async fn call(&self, request: ProxyRequest, body: Body) -> Response<Body> {
+        if let Some(refused) = self.reject_over_rate(&request) {
+            return refused;
+        }
+        let per_client = self.origins.upstream().calls_per_client;
+        let calls = &self.client_limits.calls;
+        let Some(call) = calls.begin(request.from, per_client, &self.clock.runtime) else {
+            let counters = &self.telemetry.counters;
+            counters.count(CounterFamily::Limits, "grpc_calls_per_client");
+            let response = respond::call_refused("too many calls of this client");
+            return respond::with_outcome(response, Outcome::RATE_LIMITED);
+        };
+        let context = &self.fetch_context;
+        let fetch = ForegroundFetch::new(context, request, None, None, Forward::Bypass);
+        call.until_end_of(fetch.run(body).await)
+    }
+
     /// The response to a client that reads too many files at a time.
     fn too_many_files(&self) -> Response<Body> {
         let counters = &self.telemetry.counters;

@@ -77,6 +77,8 @@ pub struct Upstream {
     pub(crate) head_timeout: Duration,
     /// How long both bodies of a gRPC call may be silent.
     pub(crate) grpc_idle_timeout: Duration,
+    /// How many gRPC calls one client may have open, if that is a limit.
+    pub(crate) calls_per_client: Option<usize>,
     retry_budget: Arc<RetryBudget>,
 }
 
@@ -122,7 +124,7 @@ impl Upstream {
         };
         let calls = |network, resolve, aliases| {
             let mut client = client_config(resolve, aliases);
-            grpc::configure(&mut client, config);
+            grpc::configure(&mut client);
             Client::new(runtime.clone(), network, client)
         };
         let own = origin_addresses(sites, &config.resolve);
@@ -182,6 +184,7 @@ impl Upstream {
             queue_timeout: config.queue_timeout(),
             head_timeout: Duration::from_secs(config.head_timeout_s),
             grpc_idle_timeout: config.grpc_idle_timeout(),
+            calls_per_client: config.calls_per_client(),
             retry_budget,
         }
     }
