@@ -2,12 +2,33 @@
 
 use std::time::Duration;
 
-use spdy_client::client::Config as ClientConfig;
+use spdy_client::client::{Client, Config as ClientConfig};
+use spdy_client::error::{ConnectFailure, Error};
 use spdy_net::protocol::Protocol;
+
+use crate::upstream::origin_backoff::OriginBackoff;
 
 /// Marks a request as a call, in its extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrpcCall;
+
+/// The client of calls to an origin. Calls have a backoff of their own: a client that makes calls fail does not stop other requests.
+#[derive(Debug)]
+pub(crate) struct CallClient {
+    pub(super) client: Client,
+    pub(super) backoff: OriginBackoff,
+}
+
+/// Whether a call that failed with `error` shows that the origin fails. A server that speaks no HTTP/2 may be well otherwise.
+pub(super) fn is_failure(error: &Error) -> bool {
+    !matches!(
+        error,
+        Error::Connect {
+            failure: ConnectFailure::NoProtocol | ConnectFailure::Protocol,
+            ..
+        }
+    )
+}
 
 /// The most connections for calls to one origin. One more is opened only while the others are full.
 const MAX_CONNECTIONS: usize = 20;

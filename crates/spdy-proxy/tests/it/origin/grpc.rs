@@ -377,6 +377,41 @@ async fn only_calls_go_over_http2() {
     assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
 }
 
+/// A client can make calls fail: by silence, or at an origin that speaks no HTTP/2.
+#[tokio::test]
+async fn calls_that_fail_do_not_stop_other_requests_or_calls() {
+    let keys = "[upstream]\nfailures = 1\nrest_s = 1000\ngrpc_idle_timeout_s = 20\n";
+    let mut between = Between::start(&format!("{keys}{GRPC}"));
+    between.serve_origin_by(Protocol::Http1, async |_: Request<Body>| {
+        Response::new(Body::from("page"))
+    });
+    let client = between.connection(Protocol::Http2).await;
+    for _ in 0..3 {
+        let response = send(&between, &client, call("Echo", Body::full(framed("m")))).await;
+        assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
+        let request = Request::get(format!("{HOME}/chat.Chat/Echo"));
+        let request = request.body(Body::empty()).expect("a request");
+        assert_eq!(
+            send(&between, &client, request).await.status(),
+            StatusCode::OK
+        );
+    }
+    let mut between = Between::start(&format!("{keys}{GRPC}"));
+    between.serve_origin_by(Protocol::Http2, |request: Request<Body>| async move {
+        if request.uri().path() == "/chat.Chat/Silent" {
+            std::future::pending::<()>().await;
+        }
+        service(request).await
+    });
+    let client = between.connection(Protocol::Http2).await;
+    for _ in 0..3 {
+        let response = send(&between, &client, call("Silent", Body::full(framed("m")))).await;
+        assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
+        let response = send(&between, &client, call("Echo", Body::full(framed("m")))).await;
+        assert_eq!(response.status(), StatusCode::OK);
+    }
+}
+
 /// Without `grpc`, such a request is one like any other: a slow client does not hold a connection.
 #[tokio::test]
 async fn a_path_without_grpc_waits_for_the_first_messages() {
