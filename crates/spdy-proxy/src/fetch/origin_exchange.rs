@@ -41,6 +41,7 @@ use crate::request::status_class::class_of;
 use crate::request::trailer_fields;
 use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
+use crate::sites::static_folder;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::grpc::{FIRST_MESSAGE_DELAY, GrpcCall};
@@ -369,6 +370,9 @@ impl OriginExchange {
             let target = target.map_or("/", |target| target.as_str());
             let (method, headers, now) = (request.method(), request.headers(), clock.wall_now());
             return Ok(folder.respond(method, target, headers, now).await);
+        }
+        if proxy_request.is_kept_from_origin() {
+            return Ok(static_folder::missing());
         }
         let (upstream, begun) = (self.fetch.context.origins.upstream(), clock.now());
         let result = match &proxy_request.proxied {

@@ -364,6 +364,13 @@ impl ProxyRequest {
         self.origin_rule().is_some_and(|rule| rule.folder.is_some())
     }
 
+    /// Whether a folder of files takes the place of the origin, or may do so for a server that resolves the target differently.
+    pub(crate) fn is_kept_from_origin(&self) -> bool {
+        let target = self.head.uri.path_and_query();
+        self.proxied.is_none()
+            && target.is_some_and(|target| self.site.paths.is_kept_from_origin(target.as_str()))
+    }
+
     /// The URI of the request to the origin: that of the head, with the origin's path in place of the client's.
     #[must_use]
     pub(crate) fn origin_uri(&self) -> Uri {

@@ -200,6 +200,18 @@ impl PathRules {
             .filter(|rule| is_in(path, &rule.path) && !has_many_readings(path))
     }
 
+    /// Whether a folder of files takes the place of the origin for `target`, or may do so for a server that resolves the target differently.
+    pub(crate) fn is_kept_from_origin(&self, target: &str) -> bool {
+        match self.of_origin(target) {
+            Some(rule) => rule.folder.is_some(),
+            None => {
+                let path = path_of(target);
+                let mut folders = self.0.iter().filter(|rule| rule.folder.is_some());
+                folders.any(|rule| may_lead_into(path, &rule.path))
+            }
+        }
+    }
+
     /// All rules, the longest path first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<PathRule>> {
         self.0.iter()

@@ -355,7 +355,8 @@ impl http_body::Body for FileBody {
     }
 }
 
-fn missing() -> Response<Body> {
+/// The response without a file.
+pub(crate) fn missing() -> Response<Body> {
     plain(StatusCode::NOT_FOUND, "no such file\n")
 }
 

@@ -38,6 +38,7 @@ use crate::request::status_class::class_of;
 use crate::request::websocket_handshake;
 use crate::response::respond;
 use crate::response::respond::CACHE_NAME;
+use crate::sites::static_folder;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
 use crate::websocket::tunnel::{self, TunnelStats};
@@ -48,6 +49,9 @@ pub(crate) async fn open(
     request: ProxyRequest,
     limits: WebSocketConfig,
 ) -> Response<Body> {
+    if request.is_kept_from_origin() {
+        return respond::with_outcome(static_folder::missing(), Outcome::UNCACHEABLE);
+    }
     let counters = &context.telemetry.counters;
     let client_limits = &context.client_limits;
     if let Some(refused) = client_limits.reject_over_rate(&request, context.clock.now(), counters) {

@@ -149,6 +149,34 @@ async fn nothing_outside_of_the_folder_and_no_hidden_file_is_served() {
     assert_eq!(site.get("/", &[]).await.text(), "the origin");
 }
 
+/// An origin may have files there too, which the folder replaces.
+#[tokio::test]
+async fn no_spelling_of_a_path_of_the_folder_reaches_the_origin() {
+    let site = site();
+    for target in [
+        "/%73tatic/app.js",
+        "/static/./app.js",
+        "/x/../static/app.js",
+        "//static/app.js",
+        "/static;a=1/app.js",
+        "/static%2fapp.js",
+    ] {
+        let response = site.get(target, &[]).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
+    }
+    let handshake = [
+        ("connection", "upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    let response = site.get("/static/./app.js", &handshake).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
+    assert!(site.own.request_lines().is_empty());
+    assert_eq!(site.get("/%61", &[]).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(site.own.request_lines(), ["GET /%61"]);
+}
+
 /// A response that is not read has a file open, or a chunk of it in memory.
 #[tokio::test]
 async fn unread_files_of_one_client_are_limited() {
