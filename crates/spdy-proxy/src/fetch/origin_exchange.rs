@@ -368,6 +368,13 @@ impl OriginExchange {
         if let Some(folder) = rule.and_then(|rule| rule.folder.as_ref()) {
             let target = request.uri().path_and_query();
             let target = target.map_or("/", |target| target.as_str());
+            let path = request.uri().path();
+            let index = format!("{path}{}", static_folder::INDEX);
+            let paths = &proxy_request.site.paths;
+            if path.ends_with('/') && paths.is_more_restricted(&index, path) {
+                // The client may not get the file without the checks of its own path.
+                return Ok(static_folder::redirect(&index));
+            }
             let (method, headers, now) = (request.method(), request.headers(), clock.wall_now());
             return Ok(folder.respond(method, target, headers, now).await);
         }

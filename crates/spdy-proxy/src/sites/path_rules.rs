@@ -155,6 +155,13 @@ impl PathRules {
         self.0.iter().any(|rule| rule.restricts()) && self.restrictions(target).next().is_some()
     }
 
+    /// Whether a rule restricts clients of `target` that does not restrict those of `other`.
+    pub(crate) fn is_more_restricted(&self, target: &str, other: &str) -> bool {
+        let is_of_other =
+            |rule: &Arc<PathRule>| self.restrictions(other).any(|it| Arc::ptr_eq(it, rule));
+        self.restrictions(target).any(|rule| !is_of_other(rule))
+    }
+
     /// The rules that restrict clients of `target`.
     fn restrictions(&self, target: &str) -> impl Iterator<Item = &Arc<PathRule>> {
         let path = match path_of(target) {

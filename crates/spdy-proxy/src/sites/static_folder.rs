@@ -29,7 +29,7 @@ use spdy_server::media_types;
 /// Bytes that are read at once. A shorter file is read as a whole.
 const CHUNK_BYTES: u64 = 64 * 1024;
 /// The file of a folder.
-const INDEX: &str = "index.html";
+pub(crate) const INDEX: &str = "index.html";
 /// Codings of files beside a file, the preferred first, with their extensions.
 const CODINGS: [(&str, &str); 2] = [("br", "br"), ("gzip", "gz")];
 
@@ -206,6 +206,7 @@ fn find(root: &Path, relative: &Path, ends_in_slash: bool, accepted: [bool; 2]) 
             None => return Found::Missing,
         },
         (false, true) => return Found::Missing,
+        (false, false) if is_coded_form(root, &root.join(relative)) => return Found::Missing,
         (false, false) => {}
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -240,6 +241,13 @@ fn find(root: &Path, relative: &Path, ends_in_slash: bool, accepted: [bool; 2]) 
         }
     }
     Found::Missing
+}
+
+/// Whether `path` is a form of another file in `root`, with a coding. Rules for the path of that file would not apply to it.
+fn is_coded_form(root: &Path, path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    CODINGS.iter().any(|(_, coded)| extension == *coded)
+        && within(root, &path.with_extension("")).is_some_and(|plain| plain.is_file())
 }
 
 /// `path` without symbolic links, if it exists and is in `root`.
@@ -353,6 +361,15 @@ impl http_body::Body for FileBody {
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.remaining)
     }
+}
+
+/// The response that leads to another path for now.
+pub(crate) fn redirect(to: &str) -> Response<Body> {
+    let mut response = plain(StatusCode::TEMPORARY_REDIRECT, "");
+    if let Ok(location) = HeaderValue::try_from(to) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
 }
 
 /// The response without a file.

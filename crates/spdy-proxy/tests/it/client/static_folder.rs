@@ -23,6 +23,15 @@ fn site() -> Site {
 
 /// With `more` before the site in the configuration.
 fn site_with(more: &str) -> Site {
+    site_of(more, "")
+}
+
+/// With `rules` after its rule for the folder.
+fn site_with_rules(rules: &str) -> Site {
+    site_of("", rules)
+}
+
+fn site_of(more: &str, rules: &str) -> Site {
     let own = Origin::start(pages(&[("/", &[], "the origin")]));
     let folder = tempfile::tempdir().expect("create a folder");
     let write = |name: &str, bytes: &[u8]| {
@@ -46,7 +55,7 @@ fn site_with(more: &str) -> Site {
     let (origin, www) = (own.address, folder.path().join("www"));
     let proxy = accelerator_of(&format!(
         "{more}[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
-         [[site.paths]]\npath = '/static/'\nfolder = {www:?}\nresponse_headers = {{ Cache-Control = 'max-age=60' }}\n"
+         [[site.paths]]\npath = '/static/'\nfolder = {www:?}\nresponse_headers = {{ Cache-Control = 'max-age=60' }}\n{rules}"
     ));
     Site { own, proxy, folder }
 }
@@ -175,6 +184,28 @@ async fn no_spelling_of_a_path_of_the_folder_reaches_the_origin() {
     assert!(site.own.request_lines().is_empty());
     assert_eq!(site.get("/%61", &[]).await.status, StatusCode::NOT_FOUND);
     assert_eq!(site.own.request_lines(), ["GET /%61"]);
+}
+
+#[tokio::test]
+async fn a_rule_for_a_file_applies_to_all_ways_to_its_content() {
+    let site = site_with_rules(
+        "[[site.paths]]\npath = '/static/app.js'\nallow = ['198.51.100.1']\n\
+         [[site.paths]]\npath = '/static/docs/index.html'\nallow = ['198.51.100.1']\n",
+    );
+    for target in ["/static/app.js", "/static/docs/index.html"] {
+        let response = site.get(target, &[]).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{target}");
+    }
+    for target in ["/static/app.js.br", "/static/app.js.gz"] {
+        let response = site.get(target, &[]).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
+    }
+    let folder = site.get("/static/docs/", &[]).await;
+    assert_eq!(folder.status, StatusCode::TEMPORARY_REDIRECT);
+    assert_eq!(folder.field("location"), "/static/docs/index.html");
+    // A compressed file that is no form of another one is a file.
+    std::fs::write(site.folder.path().join("www/all.tar.gz"), "archive").expect("write");
+    assert_eq!(site.get("/static/all.tar.gz", &[]).await.text(), "archive");
 }
 
 /// A response that is not read has a file open, or a chunk of it in memory.
