@@ -208,6 +208,35 @@ async fn a_rule_for_a_file_applies_to_all_ways_to_its_content() {
     assert_eq!(site.get("/static/all.tar.gz", &[]).await.text(), "archive");
 }
 
+/// Releases are often exchanged by a symbolic link.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_to_the_folder_is_followed_when_it_changes() {
+    let base = tempfile::tempdir().expect("create a folder");
+    let link = |to: &str| {
+        let (new, current) = (base.path().join("new"), base.path().join("current"));
+        std::os::unix::fs::symlink(to, &new).expect("link the folder");
+        std::fs::rename(new, current).expect("exchange the link");
+    };
+    for release in ["one", "two"] {
+        let folder = base.path().join(release);
+        std::fs::create_dir(&folder).expect("create the folder");
+        std::fs::write(folder.join("a.txt"), release).expect("write the file");
+    }
+    link("one");
+    let current = base.path().join("current");
+    let proxy = accelerator_of(&format!(
+        "[[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n\
+         [[site.paths]]\npath = '/static/'\nfolder = {current:?}\n"
+    ));
+    let get = async || send_request(&proxy, http::Method::GET, "/static/a.txt", &[], "").await;
+    assert_eq!(get().await.text(), "one");
+    link("two");
+    assert_eq!(get().await.text(), "two");
+    std::fs::remove_dir_all(base.path().join("two")).expect("remove the folder");
+    assert_eq!(get().await.status, StatusCode::NOT_FOUND);
+}
+
 /// A response that is not read has a file open, or a chunk of it in memory.
 #[tokio::test]
 async fn unread_files_of_one_client_are_limited() {
