@@ -326,7 +326,14 @@ impl OriginExchange {
                 Either::Right((Some(head), _)) => head,
                 Either::Right((None, _)) => break,
             };
-            hints.pass(&head, page, is_rewritten.then_some(&**rules), &facts);
+            let path_rule = at.path_rule.as_deref();
+            hints.pass(
+                &head,
+                page,
+                path_rule,
+                is_rewritten.then_some(&**rules),
+                &facts,
+            );
         }
         response.await
     }
