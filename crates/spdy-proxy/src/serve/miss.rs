@@ -174,7 +174,10 @@ impl Proxy {
         body: Body,
         forward: Option<Forward>,
     ) -> Response<Body> {
-        if let Some(refused) = self.reject_over_rate(&request) {
+        // No origin is asked for a file.
+        if !request.is_for_folder()
+            && let Some(refused) = self.reject_over_rate(&request)
+        {
             return refused;
         }
         let forward = forward.unwrap_or(Forward::Bypass);

@@ -237,6 +237,24 @@ async fn a_link_to_the_folder_is_followed_when_it_changes() {
     assert_eq!(get().await.status, StatusCode::NOT_FOUND);
 }
 
+#[tokio::test]
+async fn files_do_not_count_as_misses() {
+    let site = site_with("[cache]\nmisses_per_second = 1\n");
+    for nth in 0..20 {
+        let file = site.get("/static/app.js", &[]).await;
+        assert_eq!(file.status, StatusCode::OK, "{nth}");
+    }
+    for nth in 0..6 {
+        let expected = if nth < 5 {
+            StatusCode::NOT_FOUND
+        } else {
+            StatusCode::TOO_MANY_REQUESTS
+        };
+        let page = site.get(&format!("/{nth}"), &[]).await;
+        assert_eq!(page.status, expected, "{nth}");
+    }
+}
+
 /// A response that is not read has a file open, or a chunk of it in memory.
 #[tokio::test]
 async fn unread_files_of_one_client_are_limited() {
