@@ -70,11 +70,7 @@ pub struct RunOptions<'a> {
 /// It cannot start: a listener, a certificate, the disk cache or [`RunOptions::on_ready`] failed.
 pub fn run(plan: StartPlan, options: RunOptions<'_>) -> anyhow::Result<()> {
     #[cfg(unix)]
-    open_files::raise_limit(
-        plan.config.limits.max_connections,
-        plan.config.websocket.open,
-        &options.notices,
-    );
+    open_files::raise_limit(&plan.config, &options.notices);
     let handed = InheritedSockets::from_env();
     let handed = handed.context("cannot listen on an inherited socket")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -38,6 +38,9 @@ pub struct Config {
     pub host_protocols: BTreeMap<String, Protocol>,
     /// Limit of HTTP/1.1 connections to one origin (6, like browsers).
     pub http1_connections: usize,
+    /// Limit of SPDY, HTTP/2 or HTTP/3 connections to one origin (1, like browsers). One more is opened only while the others have as
+    /// many exchanges as they accept.
+    pub multiplexed_connections: usize,
     /// Whether each waiting request to an https host opens a connection, up to `http1_connections`, until the protocol of the host
     /// is known. Browsers do so on a first visit. If the host then speaks SPDY or HTTP/2, its first connection stays. By default
     /// such a host gets one connection at first.
@@ -106,6 +109,7 @@ impl Default for Config {
             plain_protocol: Protocol::Http1,
             host_protocols: BTreeMap::new(),
             http1_connections: 6,
+            multiplexed_connections: 1,
             assumes_http1: false,
             tls: None,
             connection: ClientOptions::default(),

@@ -3,13 +3,15 @@
 //! A shell's soft limit is 1024 on most systems, for programs that use select(2); the hard limit is the real one.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use spdy_proxy::config::Config;
+use spdy_proxy::sites::static_limit::MAX_STATIC_RESPONSES;
 use spdy_service::notice::Notices;
 
 /// Beside what clients have open: listeners, connections to origins, what the disk of the cache reads and writes.
 const RESERVED_FILES: u64 = 512;
 
-/// Raises the soft limit to the hard one. Prints a note if `connections`, of which `sockets` may be WebSockets, need more.
-pub(crate) fn raise_limit(connections: u32, sockets: usize, notices: &Notices) {
+/// Raises the soft limit to the hard one. Prints a note if what `config` allows needs more.
+pub(crate) fn raise_limit(config: &Config, notices: &Notices) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: maximum,
@@ -22,17 +24,27 @@ pub(crate) fn raise_limit(connections: u32, sockets: usize, notices: &Notices) {
             current
         }
     };
-    let needed_files = needed_files(connections, sockets);
+    let (connections, sockets) = (config.limits.max_connections, config.websocket.open);
+    let files = if config.has_folders() {
+        MAX_STATIC_RESPONSES
+    } else {
+        0
+    };
+    let needed_files = needed_files(connections, sockets, files);
     if let Some(limit) = limit.filter(|limit| *limit < needed_files) {
-        notices.error(format_args!("the limit of open files is {limit}"), format_args!(": {connections} connections and {sockets} WebSockets to origins need {needed_files}; \
+        let of_folders = match files {
+            0 => String::new(),
+            files => format!(" and {files} files of folders"),
+        };
+        notices.error(format_args!("the limit of open files is {limit}"), format_args!(": {connections} connections and {sockets} WebSockets to origins{of_folders} need {needed_files}; \
              raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd), or lower `max_connections` of `[limits]`"));
     }
 }
 
-/// A file for each connection of a client, and one more for each WebSocket to an origin.
-fn needed_files(connections: u32, sockets: usize) -> u64 {
-    let sockets = u64::try_from(sockets).unwrap_or(u64::MAX);
-    sockets.min(connections.into()) + u64::from(connections) + RESERVED_FILES
+/// A file for each connection of a client, one more for each WebSocket to an origin, and `files` of folders.
+fn needed_files(connections: u32, sockets: usize, files: usize) -> u64 {
+    let [sockets, files] = [sockets, files].map(|count| u64::try_from(count).unwrap_or(u64::MAX));
+    sockets.min(connections.into()) + u64::from(connections) + files + RESERVED_FILES
 }
 
 #[cfg(test)]
@@ -41,7 +53,12 @@ mod tests {
 
     #[test]
     fn a_websocket_is_two_files_and_there_are_no_more_than_connections() {
-        assert_eq!(needed_files(16_384, 4_096), 16_384 + 4_096 + RESERVED_FILES);
-        assert_eq!(needed_files(100, 4_096), 200 + RESERVED_FILES);
+        assert_eq!(
+            needed_files(16_384, 4_096, 0),
+            16_384 + 4_096 + RESERVED_FILES
+        );
+        assert_eq!(needed_files(100, 4_096, 0), 200 + RESERVED_FILES);
+        // Files are of streams, of which a connection has many.
+        assert_eq!(needed_files(100, 0, 2_048), 2_148 + RESERVED_FILES);
     }
 }

@@ -77,7 +77,8 @@ impl Client {
         )
         .with_plain_protocol(config.plain_protocol)
         .with_host_protocols(config.host_protocols.clone())
-        .with_http1_assumed(config.assumes_http1);
+        .with_http1_assumed(config.assumes_http1)
+        .with_multiplexed_connections(config.multiplexed_connections);
         let pool = match config.http1_idle_timeout {
             Some(timeout) => pool
                 .with_http1_idle_timeout(timeout)

@@ -33,7 +33,11 @@ impl Pool {
                 State::Draining => {}
             }
         }
-        let waiting = host.queue.len();
+        let waiting = match host.multiplexing {
+            Multiplexing::Http1 => host.queue.len(),
+            // One connection may accept all of them.
+            _ => host.queue.len().min(1),
+        };
         while connecting < waiting && connecting + taking < self.limit(origin) {
             connecting += 1;
             self.open(origin);
@@ -44,6 +48,7 @@ impl Pool {
     pub(super) fn limit(&self, origin: &Origin) -> usize {
         match self.hosts.get(origin).map(|host| host.multiplexing) {
             Some(Multiplexing::Http1) => self.http1_connections,
+            Some(Multiplexing::Multiplexed) => self.multiplexed_connections,
             _ => 1,
         }
     }

@@ -14,7 +14,8 @@
 //!
 //! A request is assigned to a connection only when the connection can accept it, as in browsers, so a connection that becomes free
 //! is used before a new one is ready. If an origin may speak a multiplexed protocol, a single connection is opened, and the other
-//! requests wait for the result of ALPN. For HTTP/1.1 as many connections are opened as there are requests, up to a limit.
+//! requests wait for the result of ALPN. More are opened one by one if they are full and the limit allows it. For HTTP/1.1 as many
+//! connections are opened as there are requests, up to a limit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -64,6 +65,7 @@ pub struct Pool {
     pub(super) host_protocols: BTreeMap<String, Protocol>,
     pub(super) assumes_http1: bool,
     pub(super) http1_connections: usize,
+    pub(super) multiplexed_connections: usize,
     pub(super) idle_timeout: Duration,
     pub(super) http1_idle_timeout: Duration,
     pub(super) hosts: BTreeMap<Origin, OriginState>,
@@ -85,6 +87,7 @@ impl Pool {
             host_protocols: BTreeMap::new(),
             assumes_http1: false,
             http1_connections: http1_connections.max(1),
+            multiplexed_connections: 1,
             idle_timeout,
             http1_idle_timeout: idle_timeout,
             hosts: BTreeMap::new(),
@@ -115,6 +118,14 @@ impl Pool {
     #[must_use]
     pub fn with_http1_assumed(mut self, is_assumed: bool) -> Self {
         self.assumes_http1 = is_assumed;
+        self
+    }
+
+    /// Sets the limit of multiplexed connections to an origin, as in
+    /// [`Config::multiplexed_connections`](crate::config::Config::multiplexed_connections).
+    #[must_use]
+    pub fn with_multiplexed_connections(mut self, most: usize) -> Self {
+        self.multiplexed_connections = most.max(1);
         self
     }
 
@@ -199,7 +210,7 @@ impl Pool {
             host.multiplexing = protocol.into();
         }
         // One that was opened before the protocol was known is not needed.
-        if protocol.is_multiplexed() && self.up(&origin).any(|other| other != id) {
+        if protocol.is_multiplexed() && self.up(&origin).count() > self.multiplexed_connections {
             self.forget(id);
             self.actions.push_back(Action::Close { connection: id });
         }

@@ -70,6 +70,24 @@ fn tls_to_an_unknown_origin_opens_one_connection_first() {
 }
 
 #[test]
+fn a_full_multiplexed_connection_gets_another_one_up_to_the_limit() {
+    let mut pool = Pool::new(&[Protocol::Http2], 6, IDLE).with_multiplexed_connections(2);
+    enqueue(&mut pool, &secure(), 0..5);
+    assert_eq!(actions(&mut pool), ["+0"]);
+    pool.connected(T0, 0, Protocol::Http2, 2);
+    assert_eq!(actions(&mut pool), ["0>0", "1>0", "+1"]);
+    pool.connected(T0, 1, Protocol::Http2, 2);
+    assert_eq!(actions(&mut pool), ["2>1", "3>1"]);
+    pool.ended(T0, 0);
+    assert_eq!(actions(&mut pool), ["4>0"]);
+    // One that closes makes room for another.
+    enqueue(&mut pool, &secure(), 5..6);
+    assert!(actions(&mut pool).is_empty());
+    pool.closed(T0, 1);
+    assert_eq!(actions(&mut pool), ["+2"]);
+}
+
+#[test]
 fn a_host_that_is_assumed_to_speak_http1_keeps_its_first_multiplexed_connection() {
     let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE).with_http1_assumed(true);
     enqueue(&mut pool, &secure(), 0..3);

@@ -1,8 +1,11 @@
 //! The client's side of HTTP/1.1: one exchange at a time on a connection.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::future::{Either, select};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::client::conn::http1::SendRequest;
@@ -24,6 +27,9 @@ use crate::http1::send::{
     MIN_BUFFER_BYTES, check_head_size, declare_body, exchange_error, in_origin_form,
 };
 use crate::shims::wire_observer::{Http1HeadCounter, ObservedIo};
+
+/// Limit of 1xx heads before the response of a server, as over HTTP/3: a server may send them faster than they are used.
+const MAX_INTERIM_HEADS: usize = 16;
 
 /// A client's HTTP/1.1 connection: one exchange at a time.
 #[derive(Clone)]
@@ -94,18 +100,22 @@ impl Http1Client {
         let listens: Option<InterimResponses> = request.extensions().get().cloned();
         let (mut request, expectation) = Expectation::of(request, &self.runtime);
         let signal = expectation.as_ref().map(Expectation::signal);
-        if signal.is_some() || listens.is_some() {
-            hyper::ext::on_informational(&mut request, move |interim| {
-                if let Some(signal) = &signal {
-                    signal.handle_interim(interim.status());
-                }
-                if let Some(listens) = &listens {
-                    let (mut head, ()) = Response::new(()).into_parts();
-                    (head.status, head.headers) = (interim.status(), interim.headers().clone());
-                    listens.send(head);
-                }
-            });
-        }
+        let too_many_heads = Latch::new();
+        let (too_many, heads) = (too_many_heads.clone(), AtomicUsize::new(0));
+        hyper::ext::on_informational(&mut request, move |interim| {
+            if heads.fetch_add(1, Ordering::Relaxed) >= MAX_INTERIM_HEADS {
+                too_many.set();
+                return;
+            }
+            if let Some(signal) = &signal {
+                signal.handle_interim(interim.status());
+            }
+            if let Some(listens) = &listens {
+                let (mut head, ()) = Response::new(()).into_parts();
+                (head.status, head.headers) = (interim.status(), interim.headers().clone());
+                listens.send(head);
+            }
+        });
         let method = request.method().clone();
         let this = self.clone();
         let max_head_bytes = self.max_head_bytes;
@@ -116,10 +126,24 @@ impl Http1Client {
             .map(|sender| sender.try_send_request(request));
         Box::pin(async move {
             let closed = || ExchangeError::unsent("the connection was closed");
-            let response = sent.ok_or_else(closed)?.await.map_err(|mut error| {
-                let is_unsent = error.take_message().is_some();
-                exchange_error(is_unsent, error.error(), max_head_bytes)
-            })?;
+            let sent = pin!(sent.ok_or_else(closed)?);
+            let has_too_many = pin!(too_many_heads.wait());
+            let sent = select(sent, has_too_many).await;
+            let response = match sent {
+                // All of them may have come with the response.
+                Either::Left((response, _)) if !too_many_heads.is_set() => {
+                    response.map_err(|mut error| {
+                        let is_unsent = error.take_message().is_some();
+                        exchange_error(is_unsent, error.error(), max_head_bytes)
+                    })?
+                }
+                _ => {
+                    this.close();
+                    let reason =
+                        format!("http/1.1: more than {MAX_INTERIM_HEADS} interim responses");
+                    return Err(ExchangeError::new(Retry::Never, reason));
+                }
+            };
             // A server that did not request the body may read it as its next request.
             if let Some(expectation) = &expectation
                 && !expectation.handle_final_head()

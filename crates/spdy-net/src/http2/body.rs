@@ -13,6 +13,7 @@ use spdy_net_core::latch::Latch;
 use spdy_net_core::timing::progress_timeout::StreamProgressTimeout;
 use spdy_net_core::upload_windows::{Upload, UploadWindows};
 
+use crate::http2::limits::is_too_large;
 use crate::shims::h2::write_scheduler::ScheduledStream;
 
 /// A received body, which returns credit as it is read.
@@ -21,6 +22,8 @@ pub(crate) struct Http2Body {
     left: Option<u64>,
     /// Set when this is dropped before its end.
     dropped: Latch,
+    /// The limit of trailers.
+    max_trailer_bytes: usize,
     /// In a server: grows the windows.
     upload: Option<Upload>,
 }
@@ -33,6 +36,7 @@ impl Http2Body {
             stream,
             left,
             dropped: Latch::new(),
+            max_trailer_bytes: usize::MAX,
             upload: None,
         }
     }
@@ -40,6 +44,12 @@ impl Http2Body {
     /// Grows the windows of the connection as the body is read.
     pub(crate) fn with_window_growth(mut self, windows: &UploadWindows) -> Self {
         self.upload = Some(windows.open());
+        self
+    }
+
+    /// Fails if the trailers have more than `most` bytes.
+    pub(crate) fn with_max_trailer_bytes(mut self, most: usize) -> Self {
+        self.max_trailer_bytes = most;
         self
     }
 
@@ -80,7 +90,13 @@ impl http_body::Body for Http2Body {
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         let trailers = ready!(self.stream.poll_trailers(cx)).map_err(Box::new)?;
-        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+        Poll::Ready(trailers.map(|trailers| {
+            let most = self.max_trailer_bytes;
+            match is_too_large(&trailers, most) {
+                true => Err(format!("h2: the trailers are too large, limit {most} bytes").into()),
+                false => Ok(Frame::trailers(trailers)),
+            }
+        }))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -33,7 +33,9 @@ use spdy_session::observe::Direction;
 
 use crate::http2::body::{Http2Body, send_body};
 use crate::http2::error::connection_error;
-use crate::http2::limits::{MAX_ABORTED_STREAMS, SEND_BUFFER_BYTES};
+use crate::http2::limits::{
+    HEADER_BLOCK_FACTOR, MAX_ABORTED_STREAMS, SEND_BUFFER_BYTES, is_too_large,
+};
 use crate::shims::h2::data_frame_splitter::DataFrameSplitter;
 use crate::shims::h2::window_tracker::WindowTracker;
 use crate::shims::h2::write_coalescer::WriteCoalescer;
@@ -65,6 +67,7 @@ pub(crate) struct Http2Client {
     tap: Option<ConnectionTap>,
     scheduler: WriteScheduler,
     max_streams: Option<usize>,
+    max_head_bytes: usize,
     /// How long a server may accept no bytes of an upload.
     write_timeout: Option<Duration>,
     /// Minimum rate at which it must accept an upload, bytes a second of waiting.
@@ -91,6 +94,7 @@ impl Http2Client {
         let max_frame = options
             .max_frame_bytes
             .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES);
+        let block_bytes = options.max_head_bytes.saturating_mul(HEADER_BLOCK_FACTOR);
         let (io, gate) = WriteCoalescer::new(ObservedIo::new(io, (counting, windows)));
         gate.hold_flushes(); // the preface is sent with the first request
         let io = DataFrameSplitter::new(io, max_frame);
@@ -98,7 +102,7 @@ impl Http2Client {
             .enable_push(false)
             .initial_window_size(options.stream_window_bytes)
             .initial_connection_window_size(options.session_window_size())
-            .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
+            .max_header_list_size(u32::try_from(block_bytes).unwrap_or(u32::MAX))
             .max_frame_size(max_frame)
             .max_local_error_reset_streams(Some(MAX_ABORTED_STREAMS))
             .max_concurrent_reset_streams(REMEMBERED_CANCELS)
@@ -129,6 +133,7 @@ impl Http2Client {
             tap,
             scheduler: uploads,
             max_streams: options.max_streams,
+            max_head_bytes: options.max_head_bytes,
             write_timeout: options.write_timeout,
             min_rate: options.min_rate,
         })
@@ -156,7 +161,7 @@ impl Http2Client {
         let signal = expectation.as_ref().map(Expectation::signal);
         let started = self.start_exchange(request, priority);
         let (runtime, tap) = (self.runtime.clone(), self.tap.clone());
-        let given_up = Latch::new();
+        let (given_up, max_head_bytes) = (Latch::new(), self.max_head_bytes);
         Box::pin(async move {
             let (mut response, upload) = started?;
             let stream_id = response.stream_id().as_u32();
@@ -202,12 +207,22 @@ impl Http2Client {
                 },
             };
             let (head, stream) = answer.map_err(|error| exchange_error(&error))?.into_parts();
+            if is_too_large(&head.headers, max_head_bytes) {
+                given_up.set(); // the rest of the upload, as if the body was dropped
+                let message =
+                    format!("h2: the response head is too large, limit {max_head_bytes} bytes");
+                return Err(ExchangeError::too_large(message));
+            }
             if let Some(tap) = tap {
                 tap_response(&tap, stream_id, &head);
             }
             let body = match stream.is_end_stream() {
                 true => Body::empty(),
-                false => Body::wrap(Http2Body::new(stream, &head.headers).or(given_up)),
+                false => Body::wrap(
+                    Http2Body::new(stream, &head.headers)
+                        .or(given_up)
+                        .with_max_trailer_bytes(max_head_bytes),
+                ),
             };
             let response = Response::from_parts(head, body);
             Ok(match expectation {

@@ -128,3 +128,50 @@ async fn an_http2_response_that_is_dropped_before_its_end_cancels_its_upload() {
     let (_, upload_result) = both.expect("the upload goes on");
     assert_eq!(upload_result.unwrap_err().reason(), Some(Reason::CANCEL));
 }
+
+/// With h2's own limit, a long header block ends the connection, and the exchanges of all its users.
+#[tokio::test]
+async fn a_too_large_header_block_ends_its_exchange_alone() {
+    let (client, mut server) = client().await;
+    let send = |path: &str| {
+        let request = Request::get(format!("http://localhost/{path}"));
+        client.send(request.body(Body::empty()).unwrap(), Priority::HIGHEST)
+    };
+    tokio::spawn(async move {
+        while let Some(Ok((request, mut respond))) = server.accept().await {
+            tokio::spawn(async move {
+                let large = match request.uri().path() {
+                    "/large" | "/large-head" => 200_000,
+                    _ => 1000,
+                };
+                let fields = |len: usize| {
+                    let mut fields = http::HeaderMap::new();
+                    let value = "x".repeat(len).parse().unwrap();
+                    fields.insert("x-large", value);
+                    fields
+                };
+                let mut response = Response::new(());
+                if request.uri().path() == "/large-head" {
+                    *response.headers_mut() = fields(large);
+                }
+                let mut sending = respond.send_response(response, false).unwrap();
+                if request.uri().path() == "/open" {
+                    std::future::poll_fn(|cx| sending.poll_reset(cx)).await.ok();
+                    return;
+                }
+                sending.send_trailers(fields(large)).unwrap();
+            });
+        }
+    });
+    let open = send("open").await.expect("a response");
+    for (path, is_taken) in [("small", true), ("large", false), ("small", true)] {
+        let response = send(path).await.expect("a response");
+        let body = http_body_util::BodyExt::collect(response.into_body()).await;
+        assert_eq!(body.is_ok(), is_taken, "{path}");
+    }
+    let error = send("large-head").await.expect_err("too large");
+    assert!(error.too_large, "{error}");
+    assert!(!client.is_closing());
+    let open = http_body_util::BodyExt::collect(open.into_body()).now_or_never();
+    assert!(open.is_none(), "{open:?}");
+}

@@ -95,6 +95,32 @@ async fn early_hints_are_reported_and_are_not_the_response() {
     }
 }
 
+#[tokio::test]
+async fn one_interim_head_over_the_limit_of_http1_is_an_error() {
+    for (heads, is_taken) in [(16, true), (17, false), (100_000, false)] {
+        let (near, mut far) = tokio::io::duplex(64 * 1024);
+        let server = tokio::spawn(async move {
+            let mut buffer = [0; 1024];
+            let _ = far.read(&mut buffer).await;
+            for _ in 0..heads {
+                let hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
+                if far.write_all(hint).await.is_err() {
+                    return;
+                }
+            }
+            let _ = far.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+        });
+        let (options, runtime) = (ClientOptions::default(), support::runtime());
+        let io: BoxIo = Box::new(near);
+        let connection = Connection::start(io, Protocol::Http1, 0, &options, &runtime).await;
+        let connection = connection.expect("a connection");
+        let response = connection.send(get("/"), Priority::HIGHEST).await;
+        assert_eq!(response.is_ok(), is_taken, "{heads}: {response:?}");
+        drop(response);
+        server.await.expect("the connection ends");
+    }
+}
+
 /// Sends two early hints, one after the other, and then responds.
 async fn hinting(request: Request<Body>) -> Response<Body> {
     let hints = EarlyHints::of(request.extensions());

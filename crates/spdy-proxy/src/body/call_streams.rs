@@ -1,4 +1,6 @@
 //! The two bodies of a gRPC call, which fail when nothing passes in either direction for too long.
+//!
+//! What passes is a message, or much of one. A byte now and then does not count, or a client could hold a call with almost no work.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -9,7 +11,12 @@ use parking_lot::Mutex;
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
-use spdy_net::body_wrapper::wrap_poll;
+use spdy_net::body_wrapper::{PolledFrame, wrap_poll};
+
+use crate::body::call_messages::MessageScan;
+
+/// Bytes that count like a message.
+const PROGRESS_BYTES: usize = 4096;
 
 /// Nothing passed in either direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -21,6 +28,32 @@ pub(crate) struct CallIdle(Duration);
 pub(crate) struct CallStreams {
     runtime: SharedRuntime,
     last: Arc<Mutex<Instant>>,
+}
+
+/// What has passed in one direction.
+#[derive(Default)]
+struct Progress {
+    scan: MessageScan,
+    /// Bytes since the last that counted.
+    bytes: usize,
+}
+
+impl Progress {
+    /// Whether `frame`, the next one, counts.
+    fn read(&mut self, frame: &PolledFrame) -> bool {
+        let Poll::Ready(Some(Ok(frame))) = frame else {
+            return frame.is_ready();
+        };
+        let Some(data) = frame.data_ref() else {
+            return true;
+        };
+        self.bytes += data.len();
+        let counts = self.scan.read(data) || self.bytes >= PROGRESS_BYTES;
+        if counts {
+            self.bytes = 0;
+        }
+        counts
+    }
 }
 
 impl CallStreams {
@@ -35,9 +68,10 @@ impl CallStreams {
     /// The body of the request.
     pub(crate) fn request(&self, body: Body) -> Body {
         let streams = self.clone();
+        let mut progress = Progress::default();
         wrap_poll(body, move |body, cx| {
             let polled = body.poll_frame(cx);
-            if polled.is_ready() {
+            if progress.read(&polled) {
                 streams.record();
             }
             polled
@@ -48,11 +82,14 @@ impl CallStreams {
     pub(crate) fn response(&self, body: Body, timeout: Duration) -> Body {
         let streams = self.clone();
         let mut timer: Option<BoxFuture<()>> = None;
+        let mut progress = Progress::default();
         streams.record();
         wrap_poll(body, move |mut body, cx| {
             let polled = body.as_mut().poll_frame(cx);
-            if polled.is_ready() {
+            if progress.read(&polled) {
                 streams.record();
+            }
+            if polled.is_ready() {
                 return polled;
             }
             loop {
@@ -68,6 +105,17 @@ impl CallStreams {
                 }
             }
         })
+    }
+
+    /// Waits until nothing has passed for `timeout`.
+    pub(crate) async fn idle(&self, timeout: Duration) {
+        loop {
+            let deadline = *self.last.lock() + timeout;
+            if self.runtime.now() >= deadline {
+                return;
+            }
+            self.runtime.sleep_until(deadline).await;
+        }
     }
 
     fn record(&self) {

@@ -1,6 +1,7 @@
 //! Response and request bodies: content codings, limits, sharing, and memory accounting.
 
 pub mod body_memory;
+pub(crate) mod call_messages;
 pub(crate) mod call_streams;
 pub mod content_coding;
 pub mod decoder;

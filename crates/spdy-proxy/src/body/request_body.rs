@@ -13,7 +13,10 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
+use spdy::runtime::BoxFuture;
 use spdy_net::body_wrapper::{with_guard, wrap_poll};
+
+use crate::body::call_messages::MessageScan;
 
 /// Bytes of a body, or all of it, that must be there before an origin is contacted.
 pub(crate) const BUFFERED_BYTES: usize = 16 * 1024;
@@ -42,6 +45,55 @@ pub(crate) async fn buffer_start(mut body: Body) -> Result<Body, BoxError> {
             },
             Some(Err(error)) => return Err(error),
             None => return Ok(Body::full(pieces.make_contiguous().concat())),
+        }
+    }
+    Ok(Body::wrap(BufferedBody {
+        pieces,
+        trailers: None,
+        rest: body,
+    }))
+}
+
+/// `body` of a gRPC call, once its first message has come, its [beginning](BUFFERED_BYTES), or `until` has ended. All of it if its end has
+/// come with that, so that the call's request is complete.
+///
+/// # Errors
+///
+/// Its client left off.
+pub(crate) async fn buffer_message(
+    mut body: Body,
+    mut until: BoxFuture<()>,
+) -> Result<Body, BoxError> {
+    let (mut pieces, mut len) = (VecDeque::new(), 0);
+    let (mut scan, mut has_message) = (MessageScan::default(), false);
+    while len < BUFFERED_BYTES {
+        let frame = std::future::poll_fn(|cx| {
+            if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
+                return Poll::Ready(Some(frame));
+            }
+            match has_message {
+                true => Poll::Ready(None),
+                false => until.as_mut().poll(cx).map(|()| None),
+            }
+        });
+        let frame = match frame.await {
+            None => break,
+            Some(None) => return Ok(Body::full(pieces.make_contiguous().concat())),
+            Some(Some(frame)) => frame?,
+        };
+        match frame.into_data() {
+            Ok(data) => {
+                len += data.len();
+                has_message |= scan.read(&data);
+                pieces.push_back(data);
+            }
+            Err(frame) => {
+                return Ok(Body::wrap(BufferedBody {
+                    pieces,
+                    trailers: frame.into_trailers().ok(),
+                    rest: Body::empty(),
+                }));
+            }
         }
     }
     Ok(Body::wrap(BufferedBody {
@@ -151,6 +203,46 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::*;
+
+    /// The origin gets it without a permit for calls that still send.
+    #[test]
+    fn a_call_of_one_message_is_complete_and_one_that_continues_is_not() {
+        let message = [&[0, 0, 0, 0, 3][..], b"one"].concat();
+        for (frames, ends, is_complete) in [
+            (vec![&message[..]], true, true),
+            (vec![&message[..2], &message[2..]], true, true),
+            (vec![], true, true),
+            (vec![&message[..]], false, false),
+            (vec![&message[..7]], false, false),
+        ] {
+            let (count, expected) = (frames.len(), frames.concat());
+            let frames: Vec<_> = frames.into_iter().map(Bytes::copy_from_slice).collect();
+            let frames = frames
+                .into_iter()
+                .map(|data| Ok::<_, BoxError>(Frame::data(data)));
+            let rest = futures_util::stream::poll_fn(move |_| match ends {
+                true => Poll::Ready(None),
+                false => Poll::Pending,
+            });
+            let frames = futures_util::StreamExt::chain(futures_util::stream::iter(frames), rest);
+            let body = Body::wrap(http_body_util::StreamBody::new(frames));
+            let until = Box::pin(std::future::ready(()));
+            let body = buffer_message(body, until).now_or_never();
+            let body = body.expect("it waits for no more").expect("no error");
+            let whole = body.try_clone();
+            assert_eq!(whole.is_some(), is_complete, "{count} {ends}");
+            if let Some(whole) = whole {
+                let bytes = whole.collect().now_or_never().expect("all is here");
+                assert_eq!(bytes.expect("no error").to_bytes(), expected);
+            }
+        }
+        // Until then, it waits for the first message.
+        let body = Body::wrap(http_body_util::StreamBody::new(
+            futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>(),
+        ));
+        let waiting = buffer_message(body, Box::pin(std::future::pending()));
+        assert!(waiting.now_or_never().is_none());
+    }
 
     #[test]
     fn trailers_follow_any_body() {

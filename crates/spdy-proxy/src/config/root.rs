@@ -208,6 +208,13 @@ impl Config {
         Ok(config)
     }
 
+    /// Whether a folder of files takes the place of an origin somewhere.
+    #[must_use]
+    pub fn has_folders(&self) -> bool {
+        let mut paths = self.site.iter().flat_map(|site| &site.paths);
+        paths.any(|path| path.folder.is_some())
+    }
+
     /// The protocols, best first.
     ///
     /// # Errors

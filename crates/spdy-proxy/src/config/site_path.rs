@@ -46,7 +46,7 @@ pub struct SitePathConfig {
     /// listed. Symbolic links that lead out of it, and names that begin with a dot, get 404. Default none.
     pub folder: Option<PathBuf>,
     /// Whether the origin speaks gRPC: POST requests with the type `application/grpc` go to it over HTTP/2 only, also without TLS, and
-    /// both bodies are streams. They are neither buffered nor stored, and may be silent for `upstream.grpc_idle_timeout_s`. Default
+    /// both bodies are streams. They are not stored, and may be silent for `upstream.grpc_idle_timeout_s`. Default
     /// `false`.
     #[serde(default)]
     pub grpc: bool,

@@ -22,10 +22,13 @@ pub struct UpstreamConfig {
     pub head_timeout_s: u64,
     /// Time between two pieces of a body. Default 30.
     pub body_timeout_s: u64,
-    /// Time without a byte in either direction after which a gRPC call is ended (`site.paths.grpc`), in place of `head_timeout_s` and
-    /// `body_timeout_s`. Range: 1 to 86400. Default 300.
+    /// Time without a message in either direction after which a gRPC call is ended (`site.paths.grpc`), in place of `head_timeout_s` and
+    /// `body_timeout_s`; 4 KiB of a long message count too. Range: 1 to 86400. Default 300.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub grpc_idle_timeout_s: u64,
+    /// gRPC calls of one client at a time, an IPv4 address or a /56 of IPv6. One more gets `RESOURCE_EXHAUSTED`, and so does a client that
+    /// cancels more than ten a second. `0`: no limits, for use behind a balancer that hides its clients. Default 100.
+    pub grpc_calls_per_client: usize,
     /// Time in which an origin may read nothing of an upload, or less than 240 bytes a second. Range: 1 to 86400.
     /// Default 60.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
@@ -81,6 +84,7 @@ impl Default for UpstreamConfig {
             head_timeout_s: 30,
             body_timeout_s: 30,
             grpc_idle_timeout_s: 300,
+            grpc_calls_per_client: 100,
             write_timeout_s: 60,
             retries: 1,
             retry_percent: 20,
@@ -120,6 +124,11 @@ impl UpstreamConfig {
     #[must_use]
     pub fn grpc_idle_timeout(&self) -> Duration {
         Duration::from_secs(self.grpc_idle_timeout_s)
+    }
+
+    /// gRPC calls of one client at a time, if that is a limit.
+    pub(crate) fn calls_per_client(&self) -> Option<usize> {
+        Some(self.grpc_calls_per_client).filter(|most| *most > 0)
     }
 
     /// How long a request waits for its turn.

@@ -1,4 +1,4 @@
-//! Limits on what one client may cause: requests to origins, whole resources instead of ranges, and WebSockets.
+//! Limits on what one client may cause: requests to origins, whole resources instead of ranges, WebSockets, and open files.
 
 use std::sync::Arc;
 
@@ -9,10 +9,12 @@ use spdy_clock::Instant;
 use crate::config::cache::CacheConfig;
 use crate::fetch::range_fill::backoff::RangeFillBackoff;
 use crate::fetch::range_fill::credit::RangeFillCredits;
+use crate::request::call_limit::ClientCalls;
+use crate::request::open_limit::OpenLimit;
 use crate::request::proxy_request::ProxyRequest;
-use crate::request::websocket_limit::WebSocketLimit;
 use crate::response::respond;
 use crate::sites::client_rate::ClientRateLimit;
+use crate::sites::static_limit::StaticLimit;
 use crate::telemetry::counters::{CounterFamily, Counters, Outcome};
 
 /// The limits, and what clients have used of them.
@@ -21,7 +23,9 @@ pub struct ClientLimits {
     miss_rate: ClientRateLimit,
     pub(crate) range_fills: Arc<RangeFillCredits>,
     pub(crate) range_fill_backoff: RangeFillBackoff,
-    pub(crate) websockets: WebSocketLimit,
+    pub(crate) websockets: OpenLimit,
+    pub(crate) static_responses: StaticLimit,
+    pub(crate) calls: ClientCalls,
 }
 
 impl ClientLimits {
@@ -30,7 +34,9 @@ impl ClientLimits {
             miss_rate: ClientRateLimit::new(config.misses_per_second),
             range_fills: RangeFillCredits::new(config.range_fill_mib << 20),
             range_fill_backoff: RangeFillBackoff::default(),
-            websockets: WebSocketLimit::default(),
+            websockets: OpenLimit::default(),
+            static_responses: StaticLimit::default(),
+            calls: ClientCalls::default(),
         }
     }
 

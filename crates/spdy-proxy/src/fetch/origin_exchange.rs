@@ -27,7 +27,7 @@ use url::Url;
 
 use crate::body::call_streams::CallStreams;
 use crate::body::request_body::{
-    buffer_start, defer_until_continue, detect_client_abort, with_trailers,
+    buffer_message, buffer_start, defer_until_continue, detect_client_abort, with_trailers,
 };
 use crate::fetch::delivery::ExchangeOutcome;
 use crate::fetch::fetch_state::{FetchPurpose, FetchState};
@@ -41,9 +41,10 @@ use crate::request::status_class::class_of;
 use crate::request::trailer_fields;
 use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
+use crate::sites::static_folder;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
-use crate::upstream::grpc::GrpcCall;
+use crate::upstream::grpc::{FIRST_MESSAGE_DELAY, GrpcCall};
 use crate::upstream::third_party::ThirdPartyLimits;
 
 /// One exchange with an origin.
@@ -64,7 +65,13 @@ impl OriginExchange {
         let is_grpc = self.fetch.request.streams.is_grpc;
         let call = is_grpc.then(|| CallStreams::new(&self.fetch.context.clock.runtime));
         let body = if let Some(call) = &call {
-            call.request(body) // not buffered: the origin may respond to each message
+            // No more than that: the origin may respond to each message.
+            let runtime = &self.fetch.context.clock.runtime;
+            let until = runtime.sleep_until(runtime.now() + FIRST_MESSAGE_DELAY);
+            match buffer_message(call.request(body), until).await {
+                Ok(body) => body,
+                Err(_) => return ExchangeOutcome::response(incomplete_request()),
+            }
         } else if self.fetch.request.expects_continue(&body) {
             defer_until_continue(body)
         } else {
@@ -86,11 +93,15 @@ impl OriginExchange {
             self.fetch.forward_reason,
         );
         let mut spans = FetchSpans::of(spans, &self.fetch.request, forward, is_background);
+        let idle_timeout = self.fetch.context.origins.upstream().grpc_idle_timeout;
         loop {
             let mut request = Request::new(body.take().unwrap_or_default());
             *request.headers_mut() = headers.clone();
             let exchange = self.send(&at, request, spans.as_mut(), origin);
-            let (result, times) = exchange.await;
+            let (result, times) = match &call {
+                Some(call) => self.until_idle(call, idle_timeout, exchange).await,
+                None => exchange.await,
+            };
             let (head, body) = match result {
                 Ok(response) => response.into_parts(),
                 Err(_) if aborted.get() => {
@@ -168,8 +179,7 @@ impl OriginExchange {
                 fill.charge(body.size_hint().exact().unwrap_or_default());
             }
             if let Some(call) = call {
-                let timeout = self.fetch.context.origins.upstream().grpc_idle_timeout;
-                let body = call.response(body, timeout);
+                let body = call.response(body, idle_timeout);
                 let response = process_response::pass_call(self.fetch, head, body);
                 return ExchangeOutcome::response(response);
             }
@@ -270,6 +280,26 @@ impl OriginExchange {
         (result, times)
     }
 
+    /// The output of `exchange`, unless nothing of `call` passes for `timeout`.
+    async fn until_idle(
+        &self,
+        call: &CallStreams,
+        timeout: Duration,
+        exchange: impl Future<Output = (Result<Response<Body>, UpstreamError>, Times)>,
+    ) -> (Result<Response<Body>, UpstreamError>, Times) {
+        match select(pin!(exchange), pin!(call.idle(timeout))).await {
+            Either::Left((exchanged, _)) => exchanged,
+            Either::Right(((), _)) => {
+                let now = self.fetch.context.clock.wall_now();
+                let times = Times {
+                    requested: now,
+                    received: now,
+                };
+                (Err(UpstreamError::CallIdle(timeout)), times)
+            }
+        }
+    }
+
     /// How early hints get to the client of the request for `at`, and its URL; `None` if no client accepts them.
     fn hints_of<'a>(&self, at: &'a ProxyRequest) -> Option<(&'a OriginHints, Url)> {
         let is_for_client = self.fetch.purpose == FetchPurpose::Client && at.proxied.is_none();
@@ -296,7 +326,14 @@ impl OriginExchange {
                 Either::Right((Some(head), _)) => head,
                 Either::Right((None, _)) => break,
             };
-            hints.pass(&head, page, is_rewritten.then_some(&**rules), &facts);
+            let path_rule = at.path_rule.as_deref();
+            hints.pass(
+                &head,
+                page,
+                path_rule,
+                is_rewritten.then_some(&**rules),
+                &facts,
+            );
         }
         response.await
     }
@@ -338,8 +375,18 @@ impl OriginExchange {
         if let Some(folder) = rule.and_then(|rule| rule.folder.as_ref()) {
             let target = request.uri().path_and_query();
             let target = target.map_or("/", |target| target.as_str());
+            let path = request.uri().path();
+            let index = format!("{path}{}", static_folder::INDEX);
+            let paths = &proxy_request.site.paths;
+            if path.ends_with('/') && paths.is_more_restricted(&index, path) {
+                // The client may not get the file without the checks of its own path.
+                return Ok(static_folder::redirect(&index));
+            }
             let (method, headers, now) = (request.method(), request.headers(), clock.wall_now());
             return Ok(folder.respond(method, target, headers, now).await);
+        }
+        if proxy_request.is_kept_from_origin() {
+            return Ok(static_folder::missing());
         }
         let (upstream, begun) = (self.fetch.context.origins.upstream(), clock.now());
         let result = match &proxy_request.proxied {

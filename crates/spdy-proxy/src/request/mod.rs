@@ -2,12 +2,14 @@
 
 pub(crate) mod access;
 pub(crate) mod alias_request;
+pub(crate) mod call_limit;
 pub(crate) mod client_conditions;
 pub(crate) mod client_origin;
 pub(crate) mod forgeable_headers;
 pub(crate) mod forward_headers;
 pub(crate) mod forwarded;
 pub mod incoming_request;
+pub(crate) mod open_limit;
 pub(crate) mod origin_hints;
 pub(crate) mod password_checks;
 pub(crate) mod prefetch_step;
@@ -19,4 +21,3 @@ pub(crate) mod stream_traits;
 pub(crate) mod test_key;
 pub(crate) mod trailer_fields;
 pub mod websocket_handshake;
-pub(crate) mod websocket_limit;

@@ -13,12 +13,14 @@ use spdy_rewrite::reference::site_facts::SiteFacts;
 use spdy_rewrite::rules::Rules;
 use url::Url;
 
+use crate::sites::path_rules::PathRule;
+
 /// The most 103 responses of one origin response that are passed.
 const MAX_HEADS: usize = 8;
 /// The most `Link` fields of one origin response that are passed.
 const MAX_LINKS: usize = 64;
-/// The fields of a 103 that a page's policies are read from.
-const POLICIES: [HeaderName; 1] = [header::CONTENT_SECURITY_POLICY];
+/// The fields of a 103 that are used: a page's policies and its links.
+const HINT_FIELDS: [HeaderName; 2] = [header::CONTENT_SECURITY_POLICY, header::LINK];
 
 /// The URLs that a client was hinted for one request, by the proxy or by the origin. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +38,14 @@ impl HintedUrls {
 pub(crate) struct OriginHints {
     client: EarlyHints,
     hinted: HintedUrls,
-    heads: Arc<Mutex<usize>>,
+    passed: Arc<Mutex<PassedHints>>,
+}
+
+/// What of one response was passed.
+#[derive(Debug, Default)]
+struct PassedHints {
+    heads: usize,
+    links: usize,
 }
 
 impl OriginHints {
@@ -45,16 +54,17 @@ impl OriginHints {
         Self {
             client,
             hinted,
-            heads: Arc::default(),
+            passed: Arc::default(),
         }
     }
 
-    /// Passes the links of the interim response `head` for the page at `page`. With `rules` its links are rewritten, with what is known of
-    /// the site.
+    /// Passes the links of the interim response `head` for the page at `page`, whose headers `path_rule` changes. With `rules` its links are
+    /// rewritten, with what is known of the site.
     pub(crate) fn pass(
         &self,
         head: &response::Parts,
         page: &Url,
+        path_rule: Option<&PathRule>,
         rules: Option<&Rules>,
         facts: &dyn SiteFacts,
     ) {
@@ -62,15 +72,24 @@ impl OriginHints {
             return;
         }
         {
-            let mut heads = self.heads.lock();
-            if *heads >= MAX_HEADS {
+            let mut passed = self.passed.lock();
+            if passed.heads >= MAX_HEADS {
                 return;
             }
-            *heads += 1;
+            passed.heads += 1;
+        }
+        let mut edited = HeaderMap::new();
+        for name in HINT_FIELDS {
+            for value in head.headers.get_all(&name).iter().take(MAX_LINKS) {
+                edited.append(name.clone(), value.clone());
+            }
         }
         let mut fields = HeaderMap::new();
-        for name in POLICIES.iter().chain([&header::LINK]) {
-            for value in head.headers.get_all(name).iter().take(MAX_LINKS) {
+        if let Some(rule) = path_rule {
+            rule.edit_response(&mut edited);
+        }
+        for name in HINT_FIELDS {
+            for value in edited.get_all(&name) {
                 fields.append(name.clone(), value.clone());
             }
         }
@@ -83,7 +102,9 @@ impl OriginHints {
         }
         let mut links = HeaderMap::new();
         for value in fields.get_all(header::LINK) {
-            if self.is_new(value, page) {
+            let mut passed = self.passed.lock();
+            if passed.links < MAX_LINKS && self.is_new(value, page) {
+                passed.links += 1;
                 links.append(header::LINK, value.clone());
             }
         }

@@ -374,6 +374,18 @@ impl ProxyRequest {
         self.proxied.is_none().then_some(&**rule)
     }
 
+    /// Whether a folder of files takes the place of the origin.
+    pub(crate) fn is_for_folder(&self) -> bool {
+        self.origin_rule().is_some_and(|rule| rule.folder.is_some())
+    }
+
+    /// Whether a folder of files takes the place of the origin, or may do so for a server that resolves the target differently.
+    pub(crate) fn is_kept_from_origin(&self) -> bool {
+        let target = self.head.uri.path_and_query();
+        self.proxied.is_none()
+            && target.is_some_and(|target| self.site.paths.is_kept_from_origin(target.as_str()))
+    }
+
     /// The URI of the request to the origin: that of the head, with the origin's path in place of the client's.
     #[must_use]
     pub(crate) fn origin_uri(&self) -> Uri {

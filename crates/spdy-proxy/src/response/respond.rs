@@ -1,7 +1,7 @@
 //! Builds responses that are no stored ones: redirects, refusals, errors, and streams.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, response};
 use spdy::body::Body;
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::stored::Stored;
@@ -184,6 +184,20 @@ pub(crate) fn bad_gateway(error: &UpstreamError) -> Response<Body> {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     headers.insert(PROXY_STATUS, error.proxy_status());
+    response
+}
+
+/// The response to a gRPC call for which there are no resources (`RESOURCE_EXHAUSTED`), in the form of gRPC.
+pub(crate) fn call_refused(message: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, "application/grpc"),
+        (HeaderName::from_static("grpc-status"), "8"),
+        (HeaderName::from_static("grpc-message"), message),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
     response
 }
 

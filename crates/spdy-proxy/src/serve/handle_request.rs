@@ -337,9 +337,13 @@ impl Proxy {
         body: Body,
         early: Option<EarlyData>,
     ) -> Response<Body> {
-        if request.is_unstored() || request.streams.is_grpc {
+        let is_grpc = request.streams.is_grpc;
+        if is_grpc || request.is_unstored() {
             if let Some(early) = early {
                 early.handshake().await;
+            }
+            if is_grpc {
+                return self.call(request, body).await;
             }
             return self.bypass(request, body, None).await;
         }

@@ -7,11 +7,13 @@
 //!  bypass ─────────────────────────▶ fetch, past the cache
 //! ```
 
-use http::{Method, Response};
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
 use spdy_cache::lookup::{self, Failure};
 use spdy_cache::validate::strip_conditions;
+use spdy_net::body_wrapper::with_guard;
 
 use crate::cache::coalescer::{CoalesceRole, WaitOutcome};
 use crate::cache::shared_response::{CoalesceKey, FetchLeader};
@@ -172,12 +174,60 @@ impl Proxy {
         body: Body,
         forward: Option<Forward>,
     ) -> Response<Body> {
-        if let Some(refused) = self.reject_over_rate(&request) {
+        // No origin is asked for a file.
+        if !request.is_for_folder()
+            && let Some(refused) = self.reject_over_rate(&request)
+        {
             return refused;
         }
         let forward = forward.unwrap_or(Forward::Bypass);
+        let permit = match request.is_for_folder() {
+            true => {
+                let timeout = self.clock.now() + self.origins.upstream().queue_timeout;
+                let timeout = self.clock.runtime.sleep_until(timeout);
+                let limit = &self.client_limits.static_responses;
+                match limit.acquire(request.from, timeout).await {
+                    Some(permit) => Some(permit),
+                    None => return self.too_many_files(),
+                }
+            }
+            false => None,
+        };
         let fetch = ForegroundFetch::new(&self.fetch_context, request, None, None, forward);
-        fetch.run(body).await
+        let response = fetch.run(body).await;
+        response.map(|body| match permit {
+            Some(permit) if !body.is_end_stream() => with_guard(body, permit, |_| {}),
+            _ => body,
+        })
+    }
+
+    /// Passes a gRPC call on.
+    pub(crate) async fn call(&self, request: ProxyRequest, body: Body) -> Response<Body> {
+        if let Some(refused) = self.reject_over_rate(&request) {
+            return refused;
+        }
+        let per_client = self.origins.upstream().calls_per_client;
+        let calls = &self.client_limits.calls;
+        let Some(call) = calls.begin(request.from, per_client, &self.clock.runtime) else {
+            let counters = &self.telemetry.counters;
+            counters.count(CounterFamily::Limits, "grpc_calls_per_client");
+            let response = respond::call_refused("too many calls of this client");
+            return respond::with_outcome(response, Outcome::RATE_LIMITED);
+        };
+        let context = &self.fetch_context;
+        let fetch = ForegroundFetch::new(context, request, None, None, Forward::Bypass);
+        call.until_end_of(fetch.run(body).await)
+    }
+
+    /// The response to a client that reads too many files at a time.
+    fn too_many_files(&self) -> Response<Body> {
+        let counters = &self.telemetry.counters;
+        counters.count(CounterFamily::Limits, "folder");
+        let text = "too many files are being sent to this address; try again soon\n";
+        let mut response = respond::plain(StatusCode::SERVICE_UNAVAILABLE, text);
+        let soon = HeaderValue::from_static("1");
+        response.headers_mut().insert(header::RETRY_AFTER, soon);
+        respond::with_outcome(response, Outcome::RATE_LIMITED)
     }
 
     /// The response to a client that causes too many requests to origins; `None` if it does not.

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use spdy_clock::Instant;
 
 /// Seconds for which tokens are saved up.
-const BURST_SECONDS: u64 = 5;
+const BURST_SECONDS: i64 = 5;
 /// Clients with a budget of their own.
 const MAX_CLIENTS: usize = 64 * 1024;
 /// The least time between two sweeps of the table.
@@ -28,7 +28,7 @@ const IPV6_PREFIX_BITS: u32 = 56;
 /// The budgets of all clients.
 #[derive(Debug)]
 pub(crate) struct ClientRateLimit {
-    per_second: u64,
+    per_second: i64,
     clients: usize,
     table: Mutex<Table>,
 }
@@ -42,8 +42,8 @@ struct Table {
 
 #[derive(Clone, Copy, Debug)]
 struct TokenBucket {
-    /// Thousandths of a request.
-    tokens: u64,
+    /// Thousandths of a request. Below zero: the client owes some.
+    tokens: i64,
     filled: Instant,
 }
 
@@ -59,6 +59,35 @@ impl ClientRateLimit {
 
     /// Whether `client` may make one more request at `now`; if so, it is charged.
     pub(crate) fn admits(&self, client: IpAddr, now: Instant) -> bool {
+        self.with_budget(client, now, |budget, _| {
+            let is_admitted = budget.tokens >= 1000;
+            if is_admitted {
+                budget.tokens -= 1000;
+            }
+            is_admitted
+        })
+    }
+
+    /// The same without the charge.
+    pub(crate) fn has_budget(&self, client: IpAddr, now: Instant) -> bool {
+        self.with_budget(client, now, |budget, _| budget.tokens >= 1000)
+    }
+
+    /// Charges `client` for one more request at `now`, even if it may not make one. It then owes no more than a full budget.
+    pub(crate) fn charge(&self, client: IpAddr, now: Instant) {
+        self.with_budget(client, now, |budget, full| {
+            budget.tokens = (budget.tokens - 1000).max(-full);
+            true
+        });
+    }
+
+    /// The result of `with` for the budget of `client` at `now`, and a full one; `true` without a limit.
+    fn with_budget(
+        &self,
+        client: IpAddr,
+        now: Instant,
+        with: impl FnOnce(&mut TokenBucket, i64) -> bool,
+    ) -> bool {
         if self.per_second == 0 {
             return true;
         }
@@ -83,22 +112,17 @@ impl ClientRateLimit {
             filled: now,
         });
         budget.fill(now, self.per_second, full);
-        match budget.tokens.checked_sub(1000) {
-            Some(remaining) => {
-                budget.tokens = remaining;
-                true
-            }
-            None => false,
-        }
+        with(budget, full)
     }
 }
 
 impl TokenBucket {
-    fn fill(&mut self, now: Instant, per_second: u64, full: u64) {
+    fn fill(&mut self, now: Instant, per_second: i64, full: i64) {
         // Only complete milliseconds are counted; the rest of one counts later.
         let waited = now.saturating_since(self.filled).as_millis();
         let waited = u64::try_from(waited).unwrap_or(u64::MAX);
         self.filled += Duration::from_millis(waited);
+        let waited = i64::try_from(waited).unwrap_or(i64::MAX);
         let earned = waited.saturating_mul(per_second);
         self.tokens = self.tokens.saturating_add(earned).min(full);
     }
@@ -157,6 +181,23 @@ mod tests {
         }
         assert_eq!(admitted_count, 10);
         assert_eq!(admitted(&ClientRateLimit::new(0), "192.0.2.1", T0), 1000);
+    }
+
+    #[test]
+    fn a_charge_may_leave_a_debt_of_a_full_budget() {
+        let rate = ClientRateLimit::new(10);
+        let client = address("192.0.2.1");
+        for _ in 0..49 {
+            rate.charge(client, T0);
+        }
+        assert!(rate.has_budget(client, T0));
+        for _ in 0..200 {
+            rate.charge(client, T0);
+        }
+        for (seconds, expected) in [(0, false), (5, false), (6, true)] {
+            let now = T0 + Duration::from_secs(seconds);
+            assert_eq!(rate.has_budget(client, now), expected, "{seconds}");
+        }
     }
 
     #[test]

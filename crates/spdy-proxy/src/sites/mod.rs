@@ -9,3 +9,4 @@ pub mod path_rules;
 pub mod site;
 pub mod site_table;
 pub(crate) mod static_folder;
+pub mod static_limit;

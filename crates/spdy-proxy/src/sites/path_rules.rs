@@ -160,6 +160,14 @@ impl PathRules {
         self.0.iter().any(|rule| rule.restricts()) && !self.restrictions(target).is_empty()
     }
 
+    /// Whether a rule restricts clients of `target` that does not restrict those of `other`.
+    pub(crate) fn is_more_restricted(&self, target: &str, other: &str) -> bool {
+        let of_other = self.restrictions(other);
+        let is_of_other = |rule: &Arc<PathRule>| of_other.iter().any(|it| Arc::ptr_eq(it, rule));
+        let mut rules = self.restrictions(target).into_iter();
+        rules.any(|rule| !is_of_other(rule))
+    }
+
     /// The rules that restrict clients of `target`, each once.
     fn restrictions(&self, target: &str) -> Vec<&Arc<PathRule>> {
         let paths = self.targets(target).flat_map(|target| {
@@ -220,6 +228,18 @@ impl PathRules {
         let path = path_of(target);
         self.of(target)
             .filter(|rule| is_in(path, &rule.path) && !has_many_readings(path))
+    }
+
+    /// Whether a folder of files takes the place of the origin for `target`, or may do so for a server that resolves the target differently.
+    pub(crate) fn is_kept_from_origin(&self, target: &str) -> bool {
+        match self.of_origin(target) {
+            Some(rule) => rule.folder.is_some(),
+            None => {
+                let path = path_of(target);
+                let mut folders = self.0.iter().filter(|rule| rule.folder.is_some());
+                folders.any(|rule| may_lead_into(path, &rule.path))
+            }
+        }
     }
 
     /// All rules, the longest path first.

@@ -14,12 +14,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use spdy::body::{Body, BoxError};
 use spdy::runtime::BoxFuture;
@@ -28,19 +30,26 @@ use spdy_server::media_types;
 
 /// Bytes that are read at once. A shorter file is read as a whole.
 const CHUNK_BYTES: u64 = 64 * 1024;
+/// The least time between two lines of the log about files that cannot be read.
+const BETWEEN_LOGS: Duration = Duration::from_secs(60);
 /// The file of a folder.
-const INDEX: &str = "index.html";
+pub(crate) const INDEX: &str = "index.html";
 /// Codings of files beside a file, the preferred first, with their extensions.
 const CODINGS: [(&str, &str); 2] = [("br", "br"), ("gzip", "gz")];
 
 /// A folder of files for the paths that begin with a path.
 #[derive(Clone, Debug)]
 pub(crate) struct StaticFolder {
-    /// Without symbolic links.
+    /// Its symbolic links are resolved for each request, because releases are often exchanged by a link.
     root: PathBuf,
     /// The path, with its final slash.
     path: String,
+    /// When a failure was logged last.
+    logged: Arc<Mutex<Option<SystemTime>>>,
 }
+
+/// Why a file that may exist cannot be read.
+struct Unreadable(PathBuf, io::Error);
 
 /// What a request is answered from.
 enum Found {
@@ -68,12 +77,14 @@ impl StaticFolder {
     ///
     /// There is no such folder.
     pub(crate) fn open(root: &Path, path: &str) -> io::Result<Self> {
-        let root = root.canonicalize()?;
-        if !root.is_dir() {
+        if !root.canonicalize()?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        let path = path.to_owned();
-        Ok(Self { root, path })
+        Ok(Self {
+            root: root.to_owned(),
+            path: path.to_owned(),
+            logged: Arc::default(),
+        })
     }
 
     /// The response to a request of `method` for `target`, with these fields.
@@ -97,7 +108,23 @@ impl StaticFolder {
         let wants_range = headers.contains_key(header::RANGE);
         let accepted = CODINGS.map(|(coding, _)| !wants_range && accepts(headers, coding));
         let (root, ends_in_slash) = (self.root.clone(), path.ends_with('/'));
-        let found = blocking(move || Ok(find(&root, &relative, ends_in_slash, accepted))).await;
+        let found = blocking(move || {
+            let mut unreadable = None;
+            let found = match root.canonicalize() {
+                Ok(root) => find(&root, &relative, ends_in_slash, accepted, &mut unreadable),
+                Err(error) => {
+                    unreadable = Some(Unreadable(root, error));
+                    Found::Missing
+                }
+            };
+            Ok((found, unreadable))
+        });
+        let found = found.await.map(|(found, unreadable)| {
+            if let Some(unreadable) = unreadable {
+                self.log(&unreadable, now);
+            }
+            found
+        });
         match found {
             Ok(Found::File(file)) => file.respond(method, headers, now).await,
             Ok(Found::Folder) => {
@@ -110,6 +137,20 @@ impl StaticFolder {
             }
             Ok(Found::Missing) => missing(),
             Err(error) => failed(&error),
+        }
+    }
+
+    /// Logs why a file cannot be read, at most once in [`BETWEEN_LOGS`].
+    fn log(&self, Unreadable(path, error): &Unreadable, now: SystemTime) {
+        let mut logged = self.logged.lock();
+        let is_due = logged.is_none_or(|logged| {
+            now.duration_since(logged)
+                .map_or(true, |since| since >= BETWEEN_LOGS)
+        });
+        if is_due {
+            *logged = Some(now);
+            let path = path.display();
+            tracing::error!(%path, %error, "cannot read a file or folder of site.paths.folder: clients get 404");
         }
     }
 }
@@ -195,9 +236,23 @@ impl OpenFile {
 }
 
 /// The file at `relative` in `root`, with one of the codings that are `accepted`.
-fn find(root: &Path, relative: &Path, ends_in_slash: bool, accepted: [bool; 2]) -> Found {
-    let Some(mut path) = within(root, &root.join(relative)) else {
-        return Found::Missing;
+///
+/// A file that cannot be read is missing for clients, and the reason is in `unreadable`.
+fn find(
+    root: &Path,
+    relative: &Path,
+    ends_in_slash: bool,
+    accepted: [bool; 2],
+    unreadable: &mut Option<Unreadable>,
+) -> Found {
+    let requested = root.join(relative);
+    let mut path = match requested.canonicalize() {
+        Ok(path) if path.starts_with(root) => path,
+        Ok(_) => return Found::Missing,
+        Err(error) => {
+            note(unreadable, &requested, error);
+            return Found::Missing;
+        }
     };
     match (path.is_dir(), ends_in_slash) {
         (true, false) => return Found::Folder,
@@ -206,6 +261,7 @@ fn find(root: &Path, relative: &Path, ends_in_slash: bool, accepted: [bool; 2]) 
             None => return Found::Missing,
         },
         (false, true) => return Found::Missing,
+        (false, false) if is_coded_form(root, &requested) => return Found::Missing,
         (false, false) => {}
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -224,22 +280,41 @@ fn find(root: &Path, relative: &Path, ends_in_slash: bool, accepted: [bool; 2]) 
         if !path.is_file() {
             continue;
         }
-        // A file that cannot be opened is missing for clients.
-        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-        if let Ok((metadata, file)) = opened
-            && metadata.is_file()
-        {
-            return Found::File(OpenFile {
-                file,
-                len: metadata.len(),
-                modified: metadata.modified().unwrap_or(UNIX_EPOCH),
-                media_type,
-                coding,
-                varies,
-            });
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
+        match opened {
+            Ok((metadata, file)) if metadata.is_file() => {
+                return Found::File(OpenFile {
+                    file,
+                    len: metadata.len(),
+                    modified: metadata.modified().unwrap_or(UNIX_EPOCH),
+                    media_type,
+                    coding,
+                    varies,
+                });
+            }
+            Ok(_) => {}
+            Err(error) => note(unreadable, &path, error),
         }
     }
     Found::Missing
+}
+
+/// Records that `path` cannot be read because of `error`, unless there is no such file.
+fn note(unreadable: &mut Option<Unreadable>, path: &Path, error: io::Error) {
+    let is_missing = matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename
+    );
+    if !is_missing {
+        *unreadable = Some(Unreadable(path.to_owned(), error));
+    }
+}
+
+/// Whether `path` is a form of another file in `root`, with a coding. Rules for the path of that file would not apply to it.
+fn is_coded_form(root: &Path, path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    CODINGS.iter().any(|(_, coded)| extension == *coded)
+        && within(root, &path.with_extension("")).is_some_and(|plain| plain.is_file())
 }
 
 /// `path` without symbolic links, if it exists and is in `root`.
@@ -295,8 +370,9 @@ fn set_range(response: &mut Response<Body>, range: &str) {
 
 /// Up to [`CHUNK_BYTES`] of `file`, and no more than `most`.
 fn read(mut file: File, most: u64) -> io::Result<(File, Bytes)> {
-    let mut bytes = Vec::new();
-    let mut chunk = (&mut file).take(most.min(CHUNK_BYTES));
+    let most = most.min(CHUNK_BYTES);
+    let mut bytes = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
+    let mut chunk = (&mut file).take(most);
     chunk.read_to_end(&mut bytes)?;
     Ok((file, bytes.into()))
 }
@@ -354,7 +430,17 @@ impl http_body::Body for FileBody {
     }
 }
 
-fn missing() -> Response<Body> {
+/// The response that leads to another path for now.
+pub(crate) fn redirect(to: &str) -> Response<Body> {
+    let mut response = plain(StatusCode::TEMPORARY_REDIRECT, "");
+    if let Ok(location) = HeaderValue::try_from(to) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+/// The response without a file.
+pub(crate) fn missing() -> Response<Body> {
     plain(StatusCode::NOT_FOUND, "no such file\n")
 }
 
@@ -401,6 +487,21 @@ mod tests {
         ] {
             assert_eq!(relative_path(rest), expected.map(PathBuf::from), "{rest}");
         }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_noted_and_a_missing_one_is_not() {
+        let mut unreadable = None;
+        note(
+            &mut unreadable,
+            Path::new("a"),
+            io::ErrorKind::NotFound.into(),
+        );
+        assert!(unreadable.is_none());
+        let denied = io::ErrorKind::PermissionDenied;
+        note(&mut unreadable, Path::new("a"), denied.into());
+        let Unreadable(path, error) = unreadable.expect("a reason");
+        assert_eq!((path, error.kind()), (PathBuf::from("a"), denied));
     }
 
     #[test]

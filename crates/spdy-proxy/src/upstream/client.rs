@@ -32,7 +32,7 @@ use crate::sites::site::{Site, SiteServer};
 use crate::sites::site_table::Sites;
 use crate::upstream::concurrency::KeyedSemaphore;
 use crate::upstream::error::UpstreamError;
-use crate::upstream::grpc::{self, GrpcCall};
+use crate::upstream::grpc::{self, CallClient, GrpcCall};
 use crate::upstream::origin_addresses::origin_addresses;
 use crate::upstream::origin_backoff::OriginBackoff;
 use crate::upstream::response_framing::{check_framing, normalize_content_length};
@@ -61,7 +61,7 @@ type PoolKey = (String, Option<String>);
 pub struct Upstream {
     site: Client,
     /// For gRPC calls to the origins of sites.
-    calls: Client,
+    calls: CallClient,
     others: Client,
     /// The servers of sites that have several, and of paths with an origin of their own.
     servers: BTreeMap<PoolKey, ServerPool>,
@@ -77,6 +77,8 @@ pub struct Upstream {
     pub(crate) head_timeout: Duration,
     /// How long both bodies of a gRPC call may be silent.
     pub(crate) grpc_idle_timeout: Duration,
+    /// How many gRPC calls one client may have open, if that is a limit.
+    pub(crate) calls_per_client: Option<usize>,
     retry_budget: Arc<RetryBudget>,
 }
 
@@ -122,8 +124,11 @@ impl Upstream {
         };
         let calls = |network, resolve, aliases| {
             let mut client = client_config(resolve, aliases);
-            grpc::configure(&mut client, config);
-            Client::new(runtime.clone(), network, client)
+            grpc::configure(&mut client);
+            CallClient {
+                client: Client::new(runtime.clone(), network, client),
+                backoff: backoff(),
+            }
         };
         let own = origin_addresses(sites, &config.resolve);
         let of_others = config.resolve.iter();
@@ -182,6 +187,7 @@ impl Upstream {
             queue_timeout: config.queue_timeout(),
             head_timeout: Duration::from_secs(config.head_timeout_s),
             grpc_idle_timeout: config.grpc_idle_timeout(),
+            calls_per_client: config.calls_per_client(),
             retry_budget,
         }
     }
@@ -201,29 +207,27 @@ impl Upstream {
         let origin = Origin::of(request.uri())?;
         let is_call = is_call(&request);
         let Some(pool) = self.pool(site, rule) else {
-            if self.backoff.rejects(&origin, self.runtime.now()) {
+            let (client, backoff) = match is_call {
+                true => (&self.calls.client, &self.calls.backoff),
+                false => (&self.site, &self.backoff),
+            };
+            if backoff.rejects(&origin, self.runtime.now()) {
                 return Err(UpstreamError::Backoff(origin));
             }
-            let client = if is_call { &self.calls } else { &self.site };
             return self
-                .exchange(client, &self.backoff, origin, request, priority)
+                .exchange(client, backoff, origin, request, priority)
                 .await;
         };
         let mut tried = Vec::new();
         let mut request = request;
         loop {
-            let Some(server) = pool.pick(&origin, &tried, self.runtime.now()) else {
+            let Some(server) = pool.pick(&origin, is_call, &tried, self.runtime.now()) else {
                 return Err(UpstreamError::Backoff(origin));
             };
             let again = try_clone(&request);
             let in_progress = server.begin();
-            let exchange = self.exchange(
-                server.client_for(is_call),
-                &server.backoff,
-                origin.clone(),
-                request,
-                priority,
-            );
+            let (client, backoff) = server.client_for(is_call);
+            let exchange = self.exchange(client, backoff, origin.clone(), request, priority);
             match (exchange.await, again) {
                 // Nothing of the request has reached a server.
                 (Err(UpstreamError::Client(error)), Some(again))
@@ -270,10 +274,13 @@ impl Upstream {
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let request = self.with_upload_permit(&origin, request).await?;
-        let sent_at = self.runtime.now();
+        let (sent_at, is_call) = (self.runtime.now(), is_call(&request));
         let result = self.send(client, &origin, request, priority).await;
         let now = self.runtime.now();
-        backoff.record_result(origin.clone(), sent_at, result.as_ref().err(), now);
+        let error = result.as_ref().err();
+        if !is_call || error.is_none_or(grpc::is_failure) {
+            backoff.record_result(origin.clone(), sent_at, error, now);
+        }
         let mut response = result?;
         check_framing(response.headers(), origin.clone())?;
         normalize_content_length(&mut response);
@@ -323,7 +330,7 @@ impl Upstream {
         let sent_at = self.runtime.now();
         let server = match self.pool(site, rule) {
             Some(pool) => {
-                let server = pool.pick(&origin, &[], sent_at);
+                let server = pool.pick(&origin, false, &[], sent_at);
                 Some(server.ok_or_else(|| UpstreamError::Backoff(origin.clone()))?)
             }
             None => None,
@@ -401,11 +408,11 @@ impl Upstream {
     /// Closes all connections gracefully.
     pub async fn close(&self) {
         self.site.close().await;
-        self.calls.close().await;
+        self.calls.client.close().await;
         self.others.close().await;
         for server in self.servers.values().flat_map(ServerPool::all) {
             server.client.close().await;
-            server.client_for(true).close().await;
+            server.client_for(true).0.close().await;
         }
     }
 

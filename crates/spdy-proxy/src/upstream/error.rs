@@ -1,5 +1,7 @@
 //! Why an origin gave no response: the status for the client, and the name in counters.
 
+use std::time::Duration;
+
 use http::{HeaderValue, StatusCode};
 use spdy_client::error::{ConnectFailure, Error, TimeoutPhase};
 use spdy_client::origin::Origin;
@@ -26,6 +28,9 @@ pub enum UpstreamError {
     /// Its response has a transfer coding that was not requested, and that would be removed without decoding (RFC 9112 §6.1).
     #[error("response of {0} has an unsupported transfer coding, expected chunked")]
     TransferCoding(Origin),
+    /// It has not responded to a gRPC call, and nothing of the call's request came meanwhile.
+    #[error("the call was silent in both directions for {0:?} (upstream.grpc_idle_timeout_s)")]
+    CallIdle(Duration),
     /// Other requests for the same wait for it, and it has not responded within their timeout.
     #[error("the coalesced fetch timed out")]
     CoalesceTimeout,
@@ -42,7 +47,7 @@ impl UpstreamError {
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => {
+            Self::CallIdle(_) | Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => {
                 StatusCode::GATEWAY_TIMEOUT
             }
             Self::Client(error) if is_write_stalled(error) => StatusCode::GATEWAY_TIMEOUT,
@@ -68,6 +73,7 @@ impl UpstreamError {
             Self::Backoff(_)
             | Self::ConflictingLength(_)
             | Self::TransferCoding(_)
+            | Self::CallIdle(_)
             | Self::CoalesceTimeout
             | Self::Overloaded(_)
             | Self::Client(_) => None,
@@ -130,7 +136,9 @@ impl UpstreamError {
             Self::Overloaded(_) => "overloaded",
             Self::Client(Error::Resolve { .. }) => "dns-error",
             Self::Client(Error::Connect { .. }) => "connect-error",
-            Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => "timeout",
+            Self::CallIdle(_) | Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => {
+                "timeout"
+            }
             Self::Client(Error::NoBody { .. }) => "client-aborted",
             Self::Client(error) if is_write_stalled(error) => "timeout",
             Self::Client(_) | Self::ConflictingLength(_) | Self::TransferCoding(_) => {
@@ -159,7 +167,7 @@ impl UpstreamError {
                 phase: TimeoutPhase::Connection,
                 ..
             }) => "spdy; error=connection_timeout",
-            Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => {
+            Self::CallIdle(_) | Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => {
                 "spdy; error=http_response_timeout"
             }
             Self::Client(Error::NoBody { .. }) => "spdy; error=http_request_error",

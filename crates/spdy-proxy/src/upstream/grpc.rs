@@ -1,27 +1,55 @@
 //! Calls of gRPC to origins: over HTTP/2 only, with streams that may be silent, on connections of their own.
 
-use spdy_client::client::Config as ClientConfig;
+use std::time::Duration;
+
+use spdy_client::client::{Client, Config as ClientConfig};
+use spdy_client::error::{ConnectFailure, Error};
 use spdy_net::protocol::Protocol;
 
-use crate::config::upstream::UpstreamConfig;
+use crate::upstream::origin_backoff::OriginBackoff;
 
 /// Marks a request as a call, in its extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrpcCall;
 
-/// The most concurrent calls to one origin, if it allows as many on a connection.
-const MAX_CALLS: usize = 2048;
+/// The client of calls to an origin. Calls have a backoff of their own: a client that makes calls fail does not stop other requests.
+#[derive(Debug)]
+pub(crate) struct CallClient {
+    pub(super) client: Client,
+    pub(super) backoff: OriginBackoff,
+}
+
+/// Whether a call that failed with `error` shows that the origin fails. A server that speaks no HTTP/2 may be well otherwise.
+pub(super) fn is_failure(error: &Error) -> bool {
+    !matches!(
+        error,
+        Error::Connect {
+            failure: ConnectFailure::NoProtocol | ConnectFailure::Protocol,
+            ..
+        }
+    )
+}
+
+/// The most connections for calls to one origin. One more is opened only while the others are full.
+const MAX_CONNECTIONS: usize = 20;
+/// The most concurrent calls on one of them, if the origin allows as many. If it ends, no more calls end with it.
+const MAX_STREAMS: usize = 100;
 /// The most calls in progress to one origin whose clients still send. The rest is for calls whose request is complete.
-pub(super) const MAX_SENDING_CALLS: usize = MAX_CALLS / 4 * 3;
+pub(super) const MAX_SENDING_CALLS: usize = MAX_CONNECTIONS * MAX_STREAMS / 4 * 3;
+/// How long a call waits for its first message before it begins at the origin, which may respond before there is one.
+pub(crate) const FIRST_MESSAGE_DELAY: Duration = Duration::from_millis(200);
 /// Bytes of one response that may arrive before they are read: the window of gRPC's own clients.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 
 /// Changes the settings of a client for other requests into those of a client for calls.
-pub(super) fn configure(client: &mut ClientConfig, config: &UpstreamConfig) {
+pub(super) fn configure(client: &mut ClientConfig) {
     client.protocols = vec![Protocol::Http2];
     client.plain_protocol = Protocol::Http2;
-    client.head_timeout = Some(config.grpc_idle_timeout());
-    client.body_timeout = None; // `body/call_streams.rs` has a timeout for both directions
+    // `body/call_streams.rs` has a timeout for both directions.
+    client.head_timeout = None;
+    client.body_timeout = None;
+    client.multiplexed_connections = MAX_CONNECTIONS;
     client.connection.stream_window_bytes = STREAM_WINDOW_BYTES;
-    client.connection.max_streams = Some(MAX_CALLS);
+    client.connection.max_streams = Some(MAX_STREAMS);
+    client.connection.session_window_bytes = Some(MAX_STREAMS as u32 * STREAM_WINDOW_BYTES);
 }

@@ -21,6 +21,7 @@ use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 
 use crate::config::servers::HealthConfig;
+use crate::upstream::grpc::CallClient;
 use crate::upstream::origin_backoff::OriginBackoff;
 
 /// Checks in a row with the same result that change whether a server is available.
@@ -43,8 +44,7 @@ pub(crate) struct Server {
     /// Its address, as configured.
     pub(crate) name: String,
     pub(crate) client: Client,
-    /// The client of gRPC calls.
-    calls: Client,
+    calls: CallClient,
     /// The client of its health checks.
     checks: Client,
     pub(crate) backoff: OriginBackoff,
@@ -75,7 +75,7 @@ impl Server {
     pub(crate) fn new(
         name: String,
         client: Client,
-        calls: Client,
+        calls: CallClient,
         checks: Client,
         backoff: OriginBackoff,
         weight: u32,
@@ -96,9 +96,12 @@ impl Server {
         }
     }
 
-    /// The client for a gRPC call, or for any other request.
-    pub(crate) fn client_for(&self, is_call: bool) -> &Client {
-        if is_call { &self.calls } else { &self.client }
+    /// The client for a gRPC call, or for any other request, and the backoff of such requests.
+    pub(crate) fn client_for(&self, is_call: bool) -> (&Client, &OriginBackoff) {
+        match is_call {
+            true => (&self.calls.client, &self.calls.backoff),
+            false => (&self.client, &self.backoff),
+        }
     }
 
     /// Whether its checks allow requests.
@@ -188,10 +191,11 @@ impl ServerPool {
         &self.servers
     }
 
-    /// The server for a request to `origin` at `now`, except `tried`; `None` if none is available.
+    /// The server for a request to `origin` at `now`, which may be a gRPC call, except `tried`; `None` if none is available.
     pub(crate) fn pick(
         &self,
         origin: &Origin,
+        is_call: bool,
         tried: &[Arc<Server>],
         now: Instant,
     ) -> Option<Arc<Server>> {
@@ -204,7 +208,7 @@ impl ServerPool {
         // The sort keeps the order of equal loads.
         choices.sort_by(|(one, _), (other, _)| one.total_cmp(other));
         let mut choices = choices.into_iter();
-        let free = choices.find(|(_, server)| !server.backoff.rejects(origin, now));
+        let free = choices.find(|(_, server)| !server.client_for(is_call).1.rejects(origin, now));
         free.map(|(_, server)| server.clone())
     }
 }

@@ -32,12 +32,13 @@ use crate::config::websocket::WebSocketConfig;
 use crate::fetch::context::FetchContext;
 use crate::fetch::origin_spans::FetchSpans;
 use crate::request::forward_headers::{self, PROXY_STATUS};
+use crate::request::open_limit::{OpenPermit, ReachedLimit};
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::class_of;
 use crate::request::websocket_handshake;
-use crate::request::websocket_limit::WebSocketPermit;
 use crate::response::respond;
 use crate::response::respond::CACHE_NAME;
+use crate::sites::static_folder;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
 use crate::websocket::tunnel::{self, TunnelStats};
@@ -48,14 +49,23 @@ pub(crate) async fn open(
     request: ProxyRequest,
     limits: WebSocketConfig,
 ) -> Response<Body> {
+    if request.is_kept_from_origin() {
+        return respond::with_outcome(static_folder::missing(), Outcome::UNCACHEABLE);
+    }
     let counters = &context.telemetry.counters;
     let client_limits = &context.client_limits;
     if let Some(refused) = client_limits.reject_over_rate(&request, context.clock.now(), counters) {
         return refused;
     }
-    let permit = match client_limits.websockets.acquire(request.from, limits) {
+    let (per_client, total) = (limits.per_client_limit(), limits.open);
+    let sockets = &client_limits.websockets;
+    let permit = match sockets.acquire(request.from, per_client, total) {
         Ok(permit) => permit,
-        Err(limit) => {
+        Err(reached) => {
+            let limit = match reached {
+                ReachedLimit::Client => "websocket.per_client",
+                ReachedLimit::Total => "websocket.open",
+            };
             counters.count(CounterFamily::Limits, limit);
             return limit_reached();
         }
@@ -128,7 +138,7 @@ fn start_tunnel(
     request: &ProxyRequest,
     head: Response<()>,
     origin: BoxIo,
-    permit: WebSocketPermit,
+    permit: OpenPermit,
     limits: WebSocketConfig,
 ) -> Response<Body> {
     let (mut head, ()) = head.into_parts();
@@ -154,7 +164,7 @@ fn start_tunnel(
 struct WebSocketConnection {
     context: Arc<FetchContext>,
     passed: TunnelStats,
-    _permit: WebSocketPermit,
+    _permit: OpenPermit,
 }
 
 impl WebSocketConnection {

@@ -9,8 +9,13 @@ const CONFIG: &str = "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n\
 
 /// Starts an accelerator with the shell's `limits` and a limit of `connections` in its configuration.
 fn start_with_limits(limits: &str, connections: u32) -> Accelerator {
+    start_with(CONFIG, limits, connections)
+}
+
+/// The same with the configuration `config` of the rest.
+fn start_with(config: &str, limits: &str, connections: u32) -> Accelerator {
     let script = format!("{limits}; exec \"$@\"");
-    let config = format!("[limits]\nmax_connections = {connections}\n{CONFIG}");
+    let config = format!("[limits]\nmax_connections = {connections}\n{config}");
     Accelerator::start_under(&["sh", "-c", &script, "sh"].map(OsStr::new), &config)
 }
 
@@ -27,6 +32,14 @@ fn the_file_limit_is_raised_and_a_low_one_warned_about() {
     let line = low.line_with("the limit of open files is 700");
     assert!(
         line.contains("200 connections and 4096 WebSockets to origins need 912"),
+        "{line}"
+    );
+    let folder = std::env::temp_dir();
+    let with_folder = format!("{CONFIG}[[site.paths]]\npath = '/f/'\nfolder = {folder:?}\n");
+    let with_folder = start_with(&with_folder, "ulimit -n 700", 50);
+    let line = with_folder.line_with("the limit of open files is 700");
+    assert!(
+        line.contains("and 2048 files of folders need 2660"),
         "{line}"
     );
     let fewer = start_with_limits("ulimit -n 700", 50);

@@ -1,9 +1,11 @@
 //! Files of a folder in place of an origin.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use http::StatusCode;
+use spdy::body::Body;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 
@@ -16,6 +18,20 @@ struct Site {
 }
 
 fn site() -> Site {
+    site_with("")
+}
+
+/// With `more` before the site in the configuration.
+fn site_with(more: &str) -> Site {
+    site_of(more, "")
+}
+
+/// With `rules` after its rule for the folder.
+fn site_with_rules(rules: &str) -> Site {
+    site_of("", rules)
+}
+
+fn site_of(more: &str, rules: &str) -> Site {
     let own = Origin::start(pages(&[("/", &[], "the origin")]));
     let folder = tempfile::tempdir().expect("create a folder");
     let write = |name: &str, bytes: &[u8]| {
@@ -38,8 +54,8 @@ fn site() -> Site {
     }
     let (origin, www) = (own.address, folder.path().join("www"));
     let proxy = accelerator_of(&format!(
-        "[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
-         [[site.paths]]\npath = '/static/'\nfolder = {www:?}\nresponse_headers = {{ Cache-Control = 'max-age=60' }}\n"
+        "{more}[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
+         [[site.paths]]\npath = '/static/'\nfolder = {www:?}\nresponse_headers = {{ Cache-Control = 'max-age=60' }}\n{rules}"
     ));
     Site { own, proxy, folder }
 }
@@ -140,6 +156,130 @@ async fn nothing_outside_of_the_folder_and_no_hidden_file_is_served() {
     assert_eq!(post.status, StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(post.field("allow"), "GET, HEAD");
     assert_eq!(site.get("/", &[]).await.text(), "the origin");
+}
+
+/// An origin may have files there too, which the folder replaces.
+#[tokio::test]
+async fn no_spelling_of_a_path_of_the_folder_reaches_the_origin() {
+    let site = site();
+    for target in [
+        "/%73tatic/app.js",
+        "/static/./app.js",
+        "/x/../static/app.js",
+        "//static/app.js",
+        "/static;a=1/app.js",
+        "/static%2fapp.js",
+    ] {
+        let response = site.get(target, &[]).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
+    }
+    let handshake = [
+        ("connection", "upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    let response = site.get("/static/./app.js", &handshake).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
+    assert!(site.own.request_lines().is_empty());
+    assert_eq!(site.get("/%61", &[]).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(site.own.request_lines(), ["GET /%61"]);
+}
+
+#[tokio::test]
+async fn a_rule_for_a_file_applies_to_all_ways_to_its_content() {
+    let site = site_with_rules(
+        "[[site.paths]]\npath = '/static/app.js'\nallow = ['198.51.100.1']\n\
+         [[site.paths]]\npath = '/static/docs/index.html'\nallow = ['198.51.100.1']\n",
+    );
+    for target in ["/static/app.js", "/static/docs/index.html"] {
+        let response = site.get(target, &[]).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{target}");
+    }
+    for target in ["/static/app.js.br", "/static/app.js.gz"] {
+        let response = site.get(target, &[]).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
+    }
+    let folder = site.get("/static/docs/", &[]).await;
+    assert_eq!(folder.status, StatusCode::TEMPORARY_REDIRECT);
+    assert_eq!(folder.field("location"), "/static/docs/index.html");
+    // A compressed file that is no form of another one is a file.
+    std::fs::write(site.folder.path().join("www/all.tar.gz"), "archive").expect("write");
+    assert_eq!(site.get("/static/all.tar.gz", &[]).await.text(), "archive");
+}
+
+/// Releases are often exchanged by a symbolic link.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_to_the_folder_is_followed_when_it_changes() {
+    let base = tempfile::tempdir().expect("create a folder");
+    let link = |to: &str| {
+        let (new, current) = (base.path().join("new"), base.path().join("current"));
+        std::os::unix::fs::symlink(to, &new).expect("link the folder");
+        std::fs::rename(new, current).expect("exchange the link");
+    };
+    for release in ["one", "two"] {
+        let folder = base.path().join(release);
+        std::fs::create_dir(&folder).expect("create the folder");
+        std::fs::write(folder.join("a.txt"), release).expect("write the file");
+    }
+    link("one");
+    let current = base.path().join("current");
+    let proxy = accelerator_of(&format!(
+        "[[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n\
+         [[site.paths]]\npath = '/static/'\nfolder = {current:?}\n"
+    ));
+    let get = async || send_request(&proxy, http::Method::GET, "/static/a.txt", &[], "").await;
+    assert_eq!(get().await.text(), "one");
+    link("two");
+    assert_eq!(get().await.text(), "two");
+    std::fs::remove_dir_all(base.path().join("two")).expect("remove the folder");
+    assert_eq!(get().await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn files_do_not_count_as_misses() {
+    let site = site_with("[cache]\nmisses_per_second = 1\n");
+    for nth in 0..20 {
+        let file = site.get("/static/app.js", &[]).await;
+        assert_eq!(file.status, StatusCode::OK, "{nth}");
+    }
+    for nth in 0..6 {
+        let expected = if nth < 5 {
+            StatusCode::NOT_FOUND
+        } else {
+            StatusCode::TOO_MANY_REQUESTS
+        };
+        let page = site.get(&format!("/{nth}"), &[]).await;
+        assert_eq!(page.status, expected, "{nth}");
+    }
+}
+
+/// A response that is not read has a file open, or a chunk of it in memory.
+#[tokio::test]
+async fn unread_files_of_one_client_are_limited() {
+    let site = site_with("[upstream]\nqueue_timeout_s = 0\n");
+    for target in ["/static/long.bin", "/static/app.js"] {
+        let get = async |client: u8| {
+            let request = http::Request::get(target).header("host", "www.site.test");
+            let request = request.body(Body::empty()).expect("a request");
+            let from = IpAddr::from([192, 0, 2, client]);
+            site.proxy.answer(request, Some(from)).await
+        };
+        let mut unread = Vec::new();
+        for _ in 0..128 {
+            let response = get(1).await;
+            assert_eq!(response.status(), StatusCode::OK);
+            unread.push(response);
+        }
+        let refused = get(1).await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.headers()["retry-after"], "1");
+        assert_eq!(get(2).await.status(), StatusCode::OK, "{target}");
+        let read = unread.pop().expect("a response").into_body();
+        read.collect_up_to(1 << 20).await.expect("a whole body");
+        assert_eq!(get(1).await.status(), StatusCode::OK, "{target}");
+    }
 }
 
 #[test]

@@ -114,6 +114,29 @@ async fn at_most_eight_hints_are_passed() {
     assert_eq!(of_response.len(), 1);
 }
 
+#[tokio::test]
+async fn links_of_all_hints_of_a_response_are_limited() {
+    let hints: String = (0..8)
+        .map(|head| {
+            let links = (0..20)
+                .map(|link| format!("Link: </{head}-{link}.css>; rel=preload; as=style\r\n"));
+            let links: String = links.collect();
+            format!("HTTP/1.1 103 Early Hints\r\n{links}\r\n")
+        })
+        .collect();
+    let (early, _) = received(Protocol::Http2, &hints, true).await;
+    assert_eq!(early.iter().map(Vec::len).sum::<usize>(), 64, "{early:?}");
+}
+
+#[tokio::test]
+async fn a_rule_that_removes_links_removes_them_from_hints() {
+    let rule = "---[[site.paths]]\npath = '/'\nresponse_headers = { Link = '' }\n";
+    let mut between = Between::start(rule);
+    let (early, of_response) = load(&mut between, Protocol::Http2, HINTS, true, RESPONSE).await;
+    assert!(early.is_empty(), "{early:?}");
+    assert!(of_response.is_empty(), "{of_response:?}");
+}
+
 /// Some browsers fail on a 103, and those that support it state a navigation.
 #[tokio::test]
 async fn clients_that_may_not_support_hints_get_none() {

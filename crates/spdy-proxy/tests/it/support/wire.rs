@@ -133,13 +133,24 @@ impl Between {
 
     /// The same of an origin that speaks only `protocol`, without TLS.
     pub(crate) fn serve_origin_by(&mut self, protocol: Protocol, handler: impl Handler) {
+        self.serve_origin_with(protocol, ServerOptions::default(), handler);
+    }
+
+    /// The same of an origin with `options`.
+    pub(crate) fn serve_origin_with(
+        &mut self,
+        protocol: Protocol,
+        options: ServerOptions,
+        handler: impl Handler,
+    ) {
         let mut connections = std::mem::replace(&mut self.origin, mpsc::unbounded_channel().1);
         let (handler, runtime, stop) = (Arc::new(handler), self.runtime.clone(), self.stop.clone());
         tokio::spawn(async move {
             while let Some(io) = connections.recv().await {
                 let (handler, runtime, stop) = (handler.clone(), runtime.clone(), stop.clone());
+                let options = options.clone();
                 tokio::spawn(async move {
-                    let (io, options) = (Box::new(io) as BoxIo, ServerOptions::default());
+                    let io = Box::new(io) as BoxIo;
                     let protocols = [protocol];
                     let served =
                         serve_connection(io, handler, &protocols, None, &options, &runtime, &stop);
@@ -151,9 +162,15 @@ impl Between {
 
     /// A client's connection by `protocol`, over which a test sends requests.
     pub(crate) async fn connection(&self, protocol: Protocol) -> Connection {
+        self.connection_from(1, protocol).await
+    }
+
+    /// The same of a client whose address ends with `from`.
+    pub(crate) async fn connection_from(&self, from: u8, protocol: Protocol) -> Connection {
         let mut server = ServerOptions::default();
         server.spdy.send_trailers = true;
-        let (io, _) = self.client_by(protocol, server);
+        let from = IpAddr::V4(Ipv4Addr::new(192, 0, 2, from));
+        let (io, _) = self.client_at(from, protocol, server);
         let (io, options): (BoxIo, _) = (Box::new(io), ClientOptions::default());
         let connection = Connection::start(io, protocol, 0, &options, &self.runtime).await;
         connection.expect("a connection")
