@@ -140,8 +140,7 @@ pub fn public_head(
     if RequestControl::parse(&request.headers).no_store {
         return Err(Uncacheable::RequestNoStore);
     }
-    let cookie = request.headers.contains_key(COOKIE) && !policy.store_after_cookie;
-    if cookie && !(control.public || control.s_maxage.value().is_some() || control.targeted) {
+    if is_of_cookie(policy, request, &control) {
         return Err(Uncacheable::Cookie);
     }
     let stored = check_shareable(policy, request, answer, control, times)?;
@@ -152,6 +151,16 @@ pub fn public_head(
         _ => return Err(Uncacheable::Method),
     }
     Ok(stored)
+}
+
+/// Whether a response with `control` may depend on the cookies of `request`: nothing states that it is for all clients.
+pub(crate) fn is_of_cookie(
+    policy: &Policy,
+    request: &request::Parts,
+    control: &ResponseControl,
+) -> bool {
+    let has_cookie = request.headers.contains_key(COOKIE) && !policy.store_after_cookie;
+    has_cookie && !(control.public || control.s_maxage.value().is_some() || control.targeted)
 }
 
 /// The common part for a first response and for one that was updated by a 304 or a response to HEAD.

@@ -10,8 +10,9 @@
 //! ```
 
 use http::header::{
-    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
+    AGE, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, EXPIRES,
+    IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED,
+    RANGE, SET_COOKIE, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, request, response};
 
@@ -103,7 +104,7 @@ pub struct ValidatorMismatch(&'static str);
 ///
 /// `request` is the one that was passed to [`lookup`](crate::lookup::lookup). Fields of the 304 replace the stored ones, except
 /// those about the body: length, coding, range, digests. The client headers of [`with_client_headers`](Stored::with_client_headers)
-/// are dropped.
+/// are dropped. If the request has cookies, and nothing states that the response is for all clients, only its lifetime is updated.
 ///
 /// # Errors
 ///
@@ -214,23 +215,19 @@ fn refreshed(
     fresh: &HeaderMap,
     times: Times,
 ) -> MergeResult {
-    let mut headers = stored.headers().clone();
-    // Age and Date of the stored response do not apply to the new one.
-    headers.remove(AGE);
-    headers.remove(DATE);
     let of_connection = storable::listed_by_connection(fresh);
     let is_replaced = |name: &HeaderName| {
         !(is_about_bytes(name) || storable::is_hop_by_hop(name) || of_connection.contains(name))
     };
-    for name in fresh.keys().filter(|name| is_replaced(name)) {
-        headers.remove(name);
-    }
-    for (name, value) in fresh.iter().filter(|(name, _)| is_replaced(name)) {
-        headers.append(name.clone(), value.clone());
-    }
     let mut whole = response_head(stored.status());
-    whole.headers = headers;
-    let control = ResponseControl::parse(&whole.headers, &policy.targets);
+    whole.headers = merged_headers(stored, fresh, is_replaced);
+    let mut control = ResponseControl::parse(&whole.headers, &policy.targets);
+    if storable::is_of_cookie(policy, request, &control) {
+        // The other fields may be about this client.
+        let is_replaced = |name: &HeaderName| is_replaced(name) && is_about_lifetime(policy, name);
+        whole.headers = merged_headers(stored, fresh, is_replaced);
+        control = ResponseControl::parse(&whole.headers, &policy.targets);
+    }
     match to_stored(policy, request, &whole, control, times) {
         Ok(merged) => MergeResult::Store(merged),
         Err(reason) => {
@@ -241,6 +238,39 @@ fn refreshed(
             MergeResult::UseOnce(once, reason)
         }
     }
+}
+
+/// The fields of `stored`, with those fields of `fresh` that are replaced.
+fn merged_headers(
+    stored: &Stored,
+    fresh: &HeaderMap,
+    is_replaced: impl Fn(&HeaderName) -> bool,
+) -> HeaderMap {
+    let mut headers = stored.headers().clone();
+    // Age and Date of the stored response do not apply to the new one.
+    headers.remove(AGE);
+    headers.remove(DATE);
+    for name in fresh.keys().filter(|name| is_replaced(name)) {
+        headers.remove(name);
+    }
+    for (name, value) in fresh.iter().filter(|(name, _)| is_replaced(name)) {
+        headers.append(name.clone(), value.clone());
+    }
+    headers
+}
+
+/// Fields that state until when and for which requests a response may be used, and `Set-Cookie`, which forbids to store it.
+fn is_about_lifetime(policy: &Policy, name: &HeaderName) -> bool {
+    const NAMED: [HeaderName; 7] = [
+        AGE,
+        CACHE_CONTROL,
+        DATE,
+        EXPIRES,
+        LAST_MODIFIED,
+        SET_COOKIE,
+        VARY,
+    ];
+    NAMED.contains(name) || policy.targets.contains(name)
 }
 
 /// Fields that describe the stored bytes, so that a 304 must not change them; and the tag, which is the same.

@@ -257,3 +257,25 @@ fn identified_user_is_treated_as_authorization() {
         }
     }
 }
+
+/// A 304 to a client with cookies could put that client's fields into the response that all clients get.
+#[test]
+fn validation_with_cookies_updates_the_lifetime_alone() {
+    let policy = Policy::site();
+    let stored = store("etag: \"a\"\nx-user: none");
+    for (fields, user) in [("max-age=60", "none"), ("public, max-age=60", "a")] {
+        let text = format!("etag: \"a\"\nx-user: a\ncache-control: {fields}");
+        let merged = merge(
+            &policy,
+            &stored,
+            &get("cookie: id=a"),
+            &answer(304, &text),
+            Times::at(at(100)),
+        );
+        let Ok(MergeResult::Store(merged)) = merged else {
+            panic!("{merged:?}")
+        };
+        assert_eq!(merged.headers()["x-user"], user, "{fields}");
+        assert_eq!(merged.headers()["cache-control"], fields);
+    }
+}
