@@ -85,6 +85,8 @@ fn written(map: &Value) -> String {
 struct MappedHost {
     own: Url,
     to: String,
+    /// Where the root of the host is proxied.
+    root: String,
     /// True if the page's policy allows all of it to be proxied; otherwise modules may be proxied, but their imports are not.
     is_allowed: bool,
     /// True if it is on an alias, where the root is the host's.
@@ -128,8 +130,11 @@ fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHo
             let judged = place.rewrite(own.as_str(), Kind::Script, IMPORT_CREDENTIALS);
             let is_allowed = judged.written.is_some();
             if is_allowed || named.contains(&own.origin().ascii_serialization()) {
+                let to = place.site_path(&path);
+                let head = to.strip_suffix(own.path()).unwrap_or_default();
                 all.push(MappedHost {
-                    to: place.site_path(&path),
+                    root: format!("{head}/"),
+                    to,
                     own,
                     is_allowed,
                     has_name: entry.is_alias(),
@@ -161,9 +166,8 @@ fn complete(
     }
     let scopes = object(map, "scopes")?;
     for host in under_site {
-        // A scope without a slash at its end is for one URL alone, without a query. So that of a single path is its folder.
-        let folder = host.to.rfind('/').map_or(0, |slash| slash + 1);
-        let scope = object(scopes, &host.to[..folder])?;
+        // One scope for all listed parts of a host. It ends in a slash: otherwise it would be for one URL alone, without a query.
+        let scope = object(scopes, &host.root)?;
         let root = place.site_path("/");
         let of_root = match (host.own.path(), host.is_allowed) {
             ("/", true) => host.to.clone(),

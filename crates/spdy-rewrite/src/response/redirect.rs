@@ -77,7 +77,7 @@ impl RedirectState {
         match moved.redirect_target(rules, &next) {
             Ok(followed) if !may_follow(load, moved, &followed) => {
                 let passed = passed_location(rules, moved, load, headers);
-                match passed.filter(|_| self.hops == 1) {
+                match passed.filter(|_| !self.is_tainted) {
                     Some(location) => Redirect::Pass(location),
                     None => direct(Refusal::Location),
                 }

@@ -62,7 +62,7 @@ fn literal(text: &str) -> &str {
     &text[..end]
 }
 
-/// A document without the tags that name hosts for connections and policies: scripts take no URL from them.
+/// A document without the tags that name hosts for connections, policies and imports: scripts take no URL from them.
 fn without_connection_tags(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     for (number, part) in text.split('<').enumerate() {
@@ -71,10 +71,12 @@ fn without_connection_tags(text: &str) -> String {
         let is_link =
             tag.starts_with("link") && (tag.contains("preconnect") || tag.contains("dns-prefetch"));
         let is_policy = tag.starts_with("meta") && tag.contains("content-security-policy");
+        let is_import_map = tag.starts_with("script") && tag.contains("importmap");
         if number > 0 {
             kept.push('<');
         }
         kept.push_str(match is_link || is_policy {
+            _ if is_import_map => "", // its text has no `<`
             true => part.split_once('>').map_or("", |(_, rest)| rest),
             false => part,
         });
@@ -137,8 +139,9 @@ mod tests {
     fn tags_for_connections_state_no_url() {
         let text = without_connection_tags(
             "<LINK rel=preconnect href=https://cdn.test><p>one<link rel=icon href=//a.test/i>\
-             <meta http-equiv=Content-Security-Policy content='script-src https://cdn.test'>two",
+             <meta http-equiv=Content-Security-Policy content='script-src https://cdn.test'>two\
+             <script type=importmap>{\"imports\": {\"https://cdn.test/\": \"/a/\"}}</script>",
         );
-        assert_eq!(text, "<<p>one<link rel=icon href=//a.test/i><two");
+        assert_eq!(text, "<<p>one<link rel=icon href=//a.test/i><two<</script>");
     }
 }

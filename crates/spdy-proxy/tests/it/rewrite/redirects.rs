@@ -256,6 +256,7 @@ async fn redirect_of_a_script_to_another_folder_is_passed_under_the_sites_name()
         let fresh = ("cache-control", "public, s-maxage=600, max-age=60");
         match request.uri().path() {
             "/lib@1" => redirect_to("/lib@1.2.3/lib.js", &[fresh, any, ("set-cookie", "id=1")]),
+            "/range@1" => redirect_to("/lib@1", &[fresh, any]),
             "/silent@1" => redirect_to("/lib@1.2.3/lib.js", &[fresh]),
             _ => respond(&[JS, YEAR, any], "library"),
         }
@@ -282,6 +283,16 @@ async fn redirect_of_a_script_to_another_folder_is_passed_under_the_sites_name()
         (other.times("/lib@1"), other.times("/lib@1.2.3/lib.js")),
         (1, 1)
     );
+    // A redirect in the same folder is followed before.
+    for outcome in ["stored", "hit"] {
+        let redirect = get(&proxy, &proxied_path(&other, "/range@1"), &module).await;
+        let expected = proxied_path(&other, "/lib@1.2.3/lib.js");
+        assert_eq!(redirect.field("location"), expected);
+        assert!(
+            redirect.field("cache-status").contains(outcome),
+            "{redirect:?}"
+        );
+    }
     // A client that does not state that a page loads it follows no redirect of another host under the site's name.
     let opened = get(
         &proxy,

@@ -198,8 +198,7 @@ fn root_relative_import_resolves_to_module_host() {
                 at("a.wild.test/"): of_wild("a.wild.test/"),
                 at("b.wild.test/"): of_wild("b.wild.test/"),
                 // A module may import from another listed part of its host.
-                at("folder.test/lib/"): of_folder,
-                // That of a single path is its folder: its modules may have a query.
+                // Of all listed parts: modules of a single path may have a query.
                 at("folder.test/"): of_folder,
             },
         })
