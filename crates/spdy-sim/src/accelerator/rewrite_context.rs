@@ -89,9 +89,9 @@ impl RewriteContext<'_> {
         let request = self.proxy_request(exchange, target)?;
         let (status, headers) = response_of(exchange)?;
         let mut served = headers.clone();
-        let work = response_rewriter::plan_rewrite(&request, &request, status, &mut served, None);
         // What the page's policy guards is not served to it.
         request.record_policy_of(&served);
+        let work = response_rewriter::plan_rewrite(&request, &request, status, &mut served, None);
         if work.passes() {
             return None;
         }
