@@ -165,6 +165,13 @@ fn without_key(path: &str) -> String {
     }
 }
 
+/// `url` with an encoded `^` in its path: browsers encode it, and the url crate does not.
+fn as_browsers_send(url: &Url) -> Url {
+    let mut sent = url.clone();
+    sent.set_path(&url.path().replace('^', "%5E"));
+    sent
+}
+
 fn check_made(url: &Url, kind: Kind, path: &str) {
     let (target, fragment) = path
         .split_once('#')
@@ -173,7 +180,7 @@ fn check_made(url: &Url, kind: Kind, path: &str) {
         Ok(moved) => {
             let mut back = moved.url().clone();
             back.set_fragment(fragment);
-            assert_eq!(&back, url, "{path}");
+            assert_eq!(as_browsers_send(&back), as_browsers_send(url), "{path}");
             assert!(moved.kinds().has(kind), "{path} as {kind}");
         }
         Err(refusal) => panic!("{path} was generated, but is rejected: {refusal}"),
