@@ -280,7 +280,10 @@ impl RewriteContext<'_> {
             Some(RedirectOutcome::Direct) => {
                 return Delivery::Direct(DirectReason::RedirectedToHost);
             }
-            _ => {}
+            Some(
+                RedirectOutcome::Passed | RedirectOutcome::PassedTo(_) | RedirectOutcome::Refused,
+            )
+            | None => {}
         }
         let here = match target.starts_with('/') {
             true => Delivery::Proxied,

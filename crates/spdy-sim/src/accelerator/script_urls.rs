@@ -75,11 +75,12 @@ fn without_connection_tags(text: &str) -> String {
         if number > 0 {
             kept.push('<');
         }
-        kept.push_str(match is_link || is_policy {
-            _ if is_import_map => "", // its text has no `<`
-            true => part.split_once('>').map_or("", |(_, rest)| rest),
-            false => part,
-        });
+        if !(is_link || is_policy || is_import_map) {
+            kept.push_str(part);
+        } else if !is_import_map {
+            // The text of an import map follows its tag, and has no `<`.
+            kept.push_str(part.split_once('>').map_or("", |(_, rest)| rest));
+        }
     }
     kept
 }
