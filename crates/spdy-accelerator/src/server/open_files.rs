@@ -4,7 +4,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use spdy_proxy::config::Config;
-use spdy_proxy::sites::static_limit::MAX_STATIC_RESPONSES;
+use spdy_proxy::upstream::static_limit::MAX_STATIC_RESPONSES;
 use spdy_service::notice::Notices;
 
 /// Beside what clients have open: listeners, connections to origins, what the disk of the cache reads and writes.

@@ -10,12 +10,12 @@ use crate::config::cache::CacheConfig;
 use crate::fetch::range_fill::backoff::RangeFillBackoff;
 use crate::fetch::range_fill::credit::RangeFillCredits;
 use crate::request::call_limit::ClientCalls;
-use crate::request::open_limit::OpenLimit;
 use crate::request::proxy_request::ProxyRequest;
 use crate::response::respond;
 use crate::sites::client_rate::ClientRateLimit;
-use crate::sites::static_limit::StaticLimit;
+use crate::sites::open_limit::OpenLimit;
 use crate::telemetry::counters::{CounterFamily, Counters, Outcome};
+use crate::upstream::static_limit::StaticLimit;
 
 /// The limits, and what clients have used of them.
 #[derive(Debug)]

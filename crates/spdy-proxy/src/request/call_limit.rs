@@ -13,8 +13,8 @@ use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_net::body_wrapper::wrap_poll;
 
-use crate::request::open_limit::{OpenLimit, OpenPermit};
 use crate::sites::client_rate::ClientRateLimit;
+use crate::sites::open_limit::{OpenLimit, OpenPermit};
 
 /// Calls that one client may cancel in a second, saved up for five seconds. Above it, the client can begin no call until it has saved again.
 const CANCELS_PER_SECOND: u32 = 10;

@@ -9,7 +9,6 @@ pub(crate) mod forgeable_headers;
 pub(crate) mod forward_headers;
 pub(crate) mod forwarded;
 pub mod incoming_request;
-pub(crate) mod open_limit;
 pub(crate) mod origin_hints;
 pub(crate) mod password_checks;
 pub(crate) mod prefetch_step;

@@ -124,11 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn a_house_of_ipv6_is_one_client() {
+    fn a_56_of_ipv6_is_one_client() {
         let limit = OpenLimit::default();
         let from = |address: &str| Some(address.parse().expect("an address"));
         let _first = limit.acquire(from("2001:db8::1"), Some(1), 9).unwrap();
         let second = limit.acquire(from("2001:db8:0:0f::2"), Some(1), 9);
-        assert_eq!(second.expect_err("the house has one"), ReachedLimit::Client);
+        assert_eq!(
+            second.expect_err("the network has one"),
+            ReachedLimit::Client
+        );
     }
 }

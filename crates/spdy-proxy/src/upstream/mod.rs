@@ -11,5 +11,6 @@ pub(crate) mod response_framing;
 pub(crate) mod server_network;
 pub(crate) mod servers;
 pub(crate) mod slow_readers;
+pub mod static_limit;
 pub(crate) mod third_party;
 pub(crate) mod uploads;

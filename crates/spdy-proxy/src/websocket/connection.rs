@@ -4,7 +4,7 @@
 //!  handshake (request/websocket_handshake.rs)
 //!      │
 //!      ▼
-//!  a permit (request/websocket_limit.rs) ── none is free ──▶ 503
+//!  a permit (sites/open_limit.rs) ── none is free ──▶ 503
 //!      │
 //!      ▼
 //!  the origin, on its own connection ── any response but 101 ──▶ the client; its body holds the permit
@@ -32,12 +32,12 @@ use crate::config::websocket::WebSocketConfig;
 use crate::fetch::context::FetchContext;
 use crate::fetch::origin_spans::FetchSpans;
 use crate::request::forward_headers::{self, PROXY_STATUS};
-use crate::request::open_limit::{OpenPermit, ReachedLimit};
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::class_of;
 use crate::request::websocket_handshake;
 use crate::response::respond;
 use crate::response::respond::CACHE_NAME;
+use crate::sites::open_limit::{OpenPermit, ReachedLimit};
 use crate::sites::static_folder;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
