@@ -10,6 +10,7 @@
 //! server/        listeners, the tasks that accept from them, and one connection
 //! control/       signals: reload, succession by another process, shutdown
 //! certificates/  ACME, certificate files, the local authority
+//! initial_window/  the socket option for the initial congestion window (Linux)
 //! origins/       connections to origins, and which addresses they may have
 //! telemetry/     spans to a collector
 //! ```
@@ -22,6 +23,8 @@ mod certificates;
 pub mod check;
 pub mod config_source;
 mod control;
+#[cfg(target_os = "linux")]
+mod initial_window;
 mod metrics;
 pub mod origins;
 mod run;

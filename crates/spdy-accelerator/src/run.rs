@@ -7,6 +7,7 @@ use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_dns::serve::DnsServer;
 use spdy_dns::zones::SharedZones;
+use spdy_net::congestion::RememberedWindows;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::inherited_sockets::InheritedSockets;
@@ -36,6 +37,8 @@ use crate::control::control_loop::ControlLoop;
 use crate::control::reload::Reloader;
 use crate::control::shutdown;
 use crate::control::succession::{self, Predecessor, Succession};
+#[cfg(target_os = "linux")]
+use crate::initial_window::InitialWindowOption;
 use crate::origins::upstream::{OriginContext, OriginCounters};
 use crate::origins::{address_rules, upstream};
 use crate::server::admin_listener::AdminHandler;
@@ -150,6 +153,10 @@ async fn accelerate(
         AdminHandler::new(credentials, &proxy, metrics, acme.certificates.clone())
     });
     let mut succession = Succession::listen(sockets)?;
+    let remember = config.listen.remember_windows;
+    let windows = remember.then(|| RememberedWindows::new(runtime.clone()));
+    #[cfg(target_os = "linux")]
+    let _initial_window = remember.then(|| InitialWindowOption::attach(notices));
     (run_options.on_ready)(&listeners.ready(&protocols, &names))?;
     if let Some(telemetry) = sends {
         telemetry.announce();
@@ -181,6 +188,7 @@ async fn accelerate(
     let mut limits = client_limits::listen_options(&config.limits, hits);
     limits.trusted_proxies = in_front.clone();
     limits.drain_timed_out = served.cut_off.clone();
+    limits.windows = windows;
     let datagrams = predecessor.map(Predecessor::left);
     let serving = ServerTasks::start(listeners, &served, operator.clone(), &limits, datagrams);
 

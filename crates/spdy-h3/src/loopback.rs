@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_net_core::congestion::RememberedWindows;
 use spdy_net_core::network::{Network, SystemNetwork};
 use spdy_net_core::options::{ClientOptions, ServerOptions};
 use spdy_net_core::protocol::Protocol;
@@ -14,6 +15,13 @@ use crate::quic::{QuicConnection, QuicEndpoint, connect};
 
 /// The client's endpoint, and the server's.
 pub(crate) async fn pair() -> (QuicConnection, quinn::Connection) {
+    pair_with(None).await
+}
+
+/// The same, whose server has this memory of congestion windows.
+pub(crate) async fn pair_with(
+    windows: Option<RememberedWindows>,
+) -> (QuicConnection, quinn::Connection) {
     let mut quiet = TlsOptions::default();
     quiet.key_log = KeyLogTarget::Disabled;
     let runtime = SharedRuntime::new(TokioRuntime::start());
@@ -25,8 +33,8 @@ pub(crate) async fn pair() -> (QuicConnection, quinn::Connection) {
         ClientTls::new(&trust, &quiet).unwrap(),
     );
     let socket = SystemNetwork.datagrams(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let options = ServerOptions::default();
-    let door = QuicEndpoint::new(socket.unwrap(), &server, &options, &runtime).unwrap();
+    let serve = ServerOptions::default();
+    let door = QuicEndpoint::new(socket.unwrap(), &server, &serve, &runtime).unwrap();
     let (to, options) = (door.address().unwrap(), ClientOptions::default());
     let connecting = connect(
         &SystemNetwork,
@@ -38,9 +46,10 @@ pub(crate) async fn pair() -> (QuicConnection, quinn::Connection) {
         &runtime,
     );
     let accepting = async {
-        let (accepted, handshake) = door.accept().await.unwrap().accept().unwrap();
-        handshake.await.unwrap();
-        accepted
+        let incoming = door.accept().await.unwrap().with_windows(windows);
+        let accepted = incoming.accept(&serve).unwrap();
+        accepted.handshake.await.unwrap();
+        accepted.connection
     };
     let (connected, accepted) = tokio::join!(connecting, accepting);
     (connected.unwrap().0, accepted)

@@ -39,7 +39,9 @@ pub async fn serve_quic(
     stop: &Latch,
 ) -> Result<(), ConnectionError> {
     let patience = options.timeouts.handshake_timeout;
-    let (connection, handshake) = incoming.accept()?;
+    let accepted = incoming.accept(options)?;
+    let (connection, handshake) = (accepted.connection, accepted.handshake);
+    let _recorded = accepted.recorded;
     let mut control = OwnControlStream::start(&connection, options.max_head_bytes);
     let handshake = Box::pin(async {
         let deadline = runtime.sleep_until(runtime.now() + patience);

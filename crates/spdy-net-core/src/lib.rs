@@ -8,6 +8,7 @@
 //! | bodies | `body_wrapper.rs` (a body around another one), `body_read_timeout.rs` (more time for one request's body) |
 //! | message heads | `head/` (checks and host), `priority.rs` (RFC 9218), `header_bytes.rs` (their bytes on the wire) |
 //! | slow peers | `timing/` (progress, idle connections), `upload_windows.rs` (receive windows), `limit.rs` (names and counts all limits) |
+//! | start of a connection | `congestion/` (windows of earlier connections) |
 //! | end of a connection | `latch.rs` (a signal), `connection_slot.rs` (a slot that another connection needs), `error.rs` |
 //! | settings of the caller | `options/`, `tap.rs` (an observer of a client's bytes) |
 //!
@@ -22,6 +23,7 @@
 pub mod body_read_timeout;
 pub mod body_wrapper;
 pub mod client_certificate;
+pub mod congestion;
 pub mod connection_slot;
 pub mod early_data;
 pub mod error;

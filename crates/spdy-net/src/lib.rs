@@ -21,6 +21,7 @@
 //!
 //! - Which connections are admitted: `admission/` and `listen/connection_acceptor.rs`. Which proxies are trusted to name
 //!   a client: `listen/trusted_proxies.rs`.
+//! - With which congestion window a connection starts: `congestion/` of core.
 //! - How slow a peer may be: `timing/progress_timeout.rs` of core. Its `limit.rs` names and counts every limit.
 //! - Why a body waits: `shims/h2/write_scheduler.rs` and `shims/h2/window_tracker.rs` over HTTP/2,
 //!   `quinn_shims/send_budget.rs` and `quinn_shims/wake_detector.rs` of `spdy-h3` over HTTP/3.
@@ -50,7 +51,7 @@ pub mod wall_clock;
 pub use spdy_h3::quic;
 #[doc(inline)]
 pub use spdy_net_core::{
-    body_read_timeout, body_wrapper, client_certificate, connection_slot, early_data, error,
-    handler, header_bytes, interim, latch, limit, network, options, priority, protocol, refusal,
-    tap, tls,
+    body_read_timeout, body_wrapper, client_certificate, congestion, connection_slot, early_data,
+    error, handler, header_bytes, interim, latch, limit, network, options, priority, protocol,
+    refusal, tap, tls,
 };

@@ -56,6 +56,7 @@ fn of_listeners(config: &Config) -> Vec<KeyValue> {
         trusted: _,
         proxy_protocol: _,
         client_certificates,
+        remember_windows,
     } = &config.listen;
     // Their authorities are read again.
     let requires_certificates = client_certificates
@@ -70,6 +71,7 @@ fn of_listeners(config: &Config) -> Vec<KeyValue> {
             "listen.client_certificates",
             debug_text(&requires_certificates),
         ),
+        ("listen.remember_windows", debug_text(remember_windows)),
         ("admin.address", debug_text(&admin)),
         ("dns.listen", debug_text(&config.dns.listen)),
         (

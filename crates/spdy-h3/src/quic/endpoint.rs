@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use quinn::crypto::rustls::QuicServerConfig;
 use spdy::runtime::SharedRuntime;
+use spdy_net_core::congestion::RememberedWindows;
 use spdy_net_core::error::ConnectionError;
 use spdy_net_core::network::DatagramSocket;
 use spdy_net_core::options::ServerOptions;
 use spdy_net_core::tls::ServerTls;
 
+use crate::quic::recorded_windows::RecordedWindows;
 use crate::quic::runtime::QuicRuntime;
 use crate::quic::socket::QuicSocket;
 use crate::quic::transport::{endpoint_config, server_transport};
@@ -24,6 +26,7 @@ const INCOMING_BYTES: (u64, u64) = (16 * 1024, 4 * 1024 * 1024);
 #[derive(Clone, Debug)]
 pub struct QuicEndpoint {
     endpoint: quinn::Endpoint,
+    config: Arc<quinn::ServerConfig>,
 }
 
 impl QuicEndpoint {
@@ -49,11 +52,12 @@ impl QuicEndpoint {
         let name = socket.local_addr()?;
         let endpoint = quinn::Endpoint::new_with_abstract_socket(
             endpoint_config(&options.quic, format_args!("server {name}")),
-            Some(config),
+            Some(config.clone()),
             QuicSocket::shared(socket),
             QuicRuntime::shared(runtime),
         )?;
-        Ok(Self { endpoint })
+        let config = Arc::new(config);
+        Ok(Self { endpoint, config })
     }
 
     /// The local address.
@@ -68,7 +72,11 @@ impl QuicEndpoint {
     /// The next client; `None` when the endpoint is closed.
     pub async fn accept(&self) -> Option<QuicIncoming> {
         let incoming = self.endpoint.accept().await?;
-        Some(QuicIncoming { incoming })
+        Some(QuicIncoming {
+            incoming,
+            config: self.config.clone(),
+            windows: None,
+        })
     }
 
     /// Accepts no new connections; open ones continue.
@@ -89,10 +97,22 @@ fn handshake_error(error: &quinn::ConnectionError) -> ConnectionError {
     }
 }
 
+/// A connection whose handshake has begun.
+pub(crate) struct AcceptedConnection<H> {
+    pub(crate) connection: quinn::Connection,
+    /// Completes with the handshake.
+    pub(crate) handshake: H,
+    /// To be dropped when the connection has ended.
+    pub(crate) recorded: Option<RecordedWindows>,
+}
+
 /// A client whose first packet arrived.
 #[derive(Debug)]
 pub struct QuicIncoming {
     incoming: quinn::Incoming,
+    /// The configuration of its endpoint.
+    config: Arc<quinn::ServerConfig>,
+    windows: Option<RememberedWindows>,
 }
 
 impl QuicIncoming {
@@ -108,6 +128,13 @@ impl QuicIncoming {
         self.incoming.remote_address_validated()
     }
 
+    /// Starts the connection with the congestion window of earlier ones, and records what it reaches.
+    #[must_use]
+    pub fn with_windows(mut self, windows: Option<RememberedWindows>) -> Self {
+        self.windows = windows;
+        self
+    }
+
     /// Sends a Retry to validate the address, which costs the client a round trip (RFC 9000 §8.1.2).
     pub fn retry(self) {
         if let Err(proven) = self.incoming.retry() {
@@ -121,22 +148,30 @@ impl QuicIncoming {
     }
 
     /// Begins the handshake. The connection can send before the handshake is complete ("0.5-RTT"), to a client that is not
-    /// authenticated yet. The future completes with the handshake. If the client's first message has several packets, quinn opens
-    /// no stream before that.
+    /// authenticated yet. If the client's first message has several packets, quinn opens no stream before the handshake is complete.
     ///
     /// # Errors
     ///
     /// There is no common version, protocol or cipher, or the client left.
     pub(crate) fn accept(
         self,
+        options: &ServerOptions,
     ) -> Result<
-        (
-            quinn::Connection,
-            impl Future<Output = Result<(), ConnectionError>> + Send,
-        ),
+        AcceptedConnection<impl Future<Output = Result<(), ConnectionError>> + Send + use<>>,
         ConnectionError,
     > {
-        let connecting = self.incoming.accept();
+        let client = self.address().ip();
+        let packets = self.windows.as_ref().map(|it| it.initial_window(client));
+        let connecting = match packets {
+            Some(packets) if packets > options.quic.initial_window => {
+                let mut config = quinn::ServerConfig::clone(&self.config);
+                let mut options = options.clone();
+                options.quic.initial_window = packets;
+                config.transport_config(Arc::new(server_transport(&options)));
+                self.incoming.accept_with(Arc::new(config))
+            }
+            _ => self.incoming.accept(),
+        };
         let connecting = connecting.map_err(|error| handshake_error(&error))?;
         let (connection, shaken) = connecting
             .into_0rtt()
@@ -149,6 +184,11 @@ impl QuicIncoming {
                 Some(error) => Err(handshake_error(&error)),
             }
         };
-        Ok((connection, handshake))
+        let windows = self.windows;
+        Ok(AcceptedConnection {
+            recorded: windows.map(|windows| RecordedWindows::new(windows, connection.clone())),
+            connection,
+            handshake,
+        })
     }
 }

@@ -8,11 +8,13 @@
 //! ```
 //!
 //! A client has a socket for each connection, as in browsers; a server has one for all. Congestion control, pacing, loss recovery
-//! and acknowledgements are quinn's.
+//! and acknowledgements are quinn's. A server's connections can start with the window of earlier ones
+//! (`recorded_windows.rs`).
 
 mod client;
 mod early_attempt;
 mod endpoint;
+mod recorded_windows;
 mod runtime;
 mod socket;
 mod transport;

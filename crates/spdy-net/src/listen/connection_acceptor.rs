@@ -15,7 +15,6 @@ use spdy_net_core::latch::Latch;
 use spdy_net_core::limit::ConnectionLimit;
 use spdy_net_core::network::BoxIo;
 use spdy_net_core::serve_context::FIRST_REQUEST_GRACE;
-use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admission::{Admission, AdmissionPermit, Conduct};
@@ -58,7 +57,7 @@ where
     pub(crate) fn accept(
         &self,
         open: &mut OpenConnections,
-        (stream, from): (TcpStream, SocketAddr),
+        (stream, from): (BoxIo, SocketAddr),
         permit: OwnedSemaphorePermit,
     ) {
         let (door, in_front) = (&self.admission, self.trusted_proxies.now());
@@ -67,7 +66,7 @@ where
             let Ok(admitted) = admit(door, &in_front, caller) else {
                 return;
             };
-            let serving = (self.serve)(Box::new(stream), caller, admitted.slot());
+            let serving = (self.serve)(stream, caller, admitted.slot());
             open.serve(admitted, permit, serving);
             return;
         }
@@ -75,9 +74,7 @@ where
         let header_log = self.header_log.clone();
         open.spawn(permit, async move {
             let waiting = door.admit_trusted_proxy(from.ip());
-            let (io, announced) = match read_proxy_header(Box::new(stream), waiting.slot(), stop)
-                .await
-            {
+            let (io, announced) = match read_proxy_header(stream, waiting.slot(), stop).await {
                 Ok(heard) => heard,
                 Err(reason) => return log_proxy_header_error(&door, &header_log, from, &reason),
             };

@@ -101,6 +101,7 @@ impl QuicListener {
             let caller = ClientInfo::from(from);
             match admit(door, &options.trusted_proxies.now(), caller) {
                 Ok(admitted) => {
+                    let incoming = incoming.with_windows(options.windows.clone());
                     let serving = serve(incoming, caller, admitted.slot());
                     open.serve(admitted, permit, serving);
                 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use spdy_net_core::congestion::RememberedWindows;
 use spdy_net_core::connection_slot::ConnectionSlot;
 use spdy_net_core::latch::Latch;
 use spdy_net_core::network::BoxIo;
@@ -38,6 +39,9 @@ pub struct ListenOptions {
     pub drain_timed_out: Latch,
     /// Proxies whose information about clients is trusted. Default none.
     pub trusted_proxies: SharedTrustedProxies,
+    /// Starts connections with the congestion window of earlier ones. TCP needs Linux for it. Default `None`: all start with the
+    /// usual window.
+    pub windows: Option<RememberedWindows>,
 }
 
 impl Default for ListenOptions {
@@ -47,6 +51,17 @@ impl Default for ListenOptions {
             drain_timeout: Duration::from_secs(5),
             drain_timed_out: Latch::new(),
             trusted_proxies: SharedTrustedProxies::default(),
+            windows: None,
+        }
+    }
+}
+
+impl ListenOptions {
+    /// The stream of a connection that was just accepted from `client`.
+    fn start(&self, stream: TcpStream, client: SocketAddr) -> BoxIo {
+        match &self.windows {
+            Some(windows) => windows.start(stream, client.ip()),
+            None => Box::new(stream),
         }
     }
 }
@@ -144,14 +159,18 @@ impl Listener {
                 permit = door.wait_for_place() => permit,
                 () = stop.wait() => break Some(accepted),
             };
-            keeper.accept(&mut open, accepted, permit);
+            let (stream, from) = accepted;
+            keeper.accept(&mut open, (options.start(stream, from), from), permit);
         };
         drop(self.socket);
         let stopped = tokio::time::Instant::now();
         if let Some(accepted) = waits {
             // Only this process can serve it: it was already accepted.
             match tokio::time::timeout(options.drain_timeout, door.wait_for_place()).await {
-                Ok(permit) => keeper.accept(&mut open, accepted, permit),
+                Ok(permit) => {
+                    let (stream, from) = accepted;
+                    keeper.accept(&mut open, (options.start(stream, from), from), permit);
+                }
                 Err(_) => tracing::warn!("a connection waited for a free slot until shutdown"),
             }
         }

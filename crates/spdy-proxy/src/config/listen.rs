@@ -44,6 +44,9 @@ pub struct ListenConfig {
     /// Which certificates clients may show on the listeners with TLS, also over QUIC. Origins get them in `Client-Cert`. Default: none
     /// is requested.
     pub client_certificates: Option<ClientCertificatesConfig>,
+    /// Whether connections start with the congestion window that earlier ones from the same network have reached. Over TCP this needs
+    /// Linux 5.15 and the capabilities CAP_BPF and CAP_NET_ADMIN. Default `true`.
+    pub remember_windows: bool,
 }
 
 /// The certificates of clients (mutual TLS).
@@ -75,6 +78,7 @@ impl Default for ListenConfig {
             trusted: Vec::new(),
             proxy_protocol: false,
             client_certificates: None,
+            remember_windows: true,
         }
     }
 }

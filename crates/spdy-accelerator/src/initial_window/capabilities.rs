@@ -1,0 +1,50 @@
+//! Whether this process may attach BPF programs to a control group.
+
+use anyhow::{Context, bail};
+
+/// Bits of the capabilities (`linux/capability.h`).
+const CAP_NET_ADMIN: u64 = 1 << 12;
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_BPF: u64 = 1 << 39;
+
+/// Checks the capabilities of this process.
+///
+/// # Errors
+///
+/// It lacks some, or `/proc` cannot be read.
+pub(super) fn check() -> anyhow::Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let effective = effective(&status).context("/proc/self/status has no CapEff")?;
+    if !may_attach(effective) {
+        bail!("the process lacks the capabilities CAP_BPF and CAP_NET_ADMIN");
+    }
+    Ok(())
+}
+
+fn may_attach(effective: u64) -> bool {
+    let has = |capability| effective & capability != 0;
+    has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_NET_ADMIN))
+}
+
+fn effective(status: &str) -> Option<u64> {
+    let digits = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(digits.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_and_a_service_with_both_capabilities_may_attach() {
+        let status = "Name:\tspdy\nCapPrm:\t0\nCapEff:\t000001ffffffffff\n";
+        assert!(may_attach(effective(status).unwrap()));
+        assert!(may_attach(CAP_BPF | CAP_NET_ADMIN));
+        for lacking in [0, CAP_BPF, CAP_NET_ADMIN, 1 << 10] {
+            assert!(!may_attach(lacking));
+        }
+        assert_eq!(effective("Name:\tspdy\n"), None);
+    }
+}
