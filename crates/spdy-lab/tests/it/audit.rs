@@ -559,6 +559,28 @@ fn scripts_that_a_policy_allows_from_public_cdns_are_listed_by_package_or_path()
     }
 }
 
+/// A policy with the site itself and a path of a CDN: no other script of the CDN may come from the site, so the script stays at its host.
+#[test]
+fn script_that_a_policy_allows_by_path_stays_at_its_host() {
+    let script = "https://cdn.jsdelivr.net/npm/vue@3.5.0/dist/vue.js";
+    let html = format!("<script src={script}></script>");
+    let mut document = exchange("https://www.page.test/", Kind::Document, html);
+    let policy = "script-src 'self' https://cdn.jsdelivr.net/npm/";
+    document.response_head = head::with_field(
+        &document.response_head,
+        "content-security-policy",
+        Some(policy),
+    );
+    let page = Replica {
+        name: "policy".to_owned(),
+        exchanges: vec![document, exchange(script, Kind::Script, "x".repeat(30_000))],
+        ..builtin::flags()
+    };
+    // A load fails if the page's text differs from that of the accelerator.
+    let audit = audit(&case(page, None));
+    assert_eq!(deliveries(&audit)[script], "csp-guarded");
+}
+
 /// A loader of which the accelerator can move only the first script: the connection to the other scripts would begin later.
 fn page_with_a_loader() -> Replica {
     let cdn = "https://loader.test";

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use spdy_rewrite::reference::integrity::{self, Digests, IntegrityState};
-use spdy_rewrite::reference::site_facts::SiteFacts;
 use url::Url;
 
 use crate::accelerator::rewrite_context::place;
@@ -19,10 +18,9 @@ impl KnownStylesheets {
         let digests = (Digests::of(original), Digests::of(served));
         self.0.insert(place(url).to_owned(), digests);
     }
-}
 
-impl SiteFacts for KnownStylesheets {
-    fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState {
+    /// The integrity state of the style sheet at `url`, which a page pins by `metadata`.
+    pub(super) fn integrity(&self, url: &Url, metadata: &str) -> IntegrityState {
         match self.0.get(place(url)) {
             Some((original, served)) => integrity::integrity_state(metadata, original, served),
             None => IntegrityState::Unknown,

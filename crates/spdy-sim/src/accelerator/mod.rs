@@ -15,6 +15,7 @@
 //! - `accelerated_page.rs`: the page as a browser sees it. The released code rewrites its text, and resources are requested by the
 //!   URLs of that text. Scripts are never rewritten, so a resource that a script requests by a URL in full stays at its host.
 //! - `rewrite_context.rs`: the rewritten text, the redirect and the lifetime in the cache of one resource.
+//! - `page_facts.rs`: what the rewriter asks the accelerator about a page's resources.
 //! - `known_stylesheets.rs`: hashes of style sheets that an accelerator with a warm cache has stored.
 //! - `body_decoder.rs`: what undoes the codings that the accelerator chose.
 //! - `module_imports.rs`: imports of ES modules, and their URLs by the import map of the rewritten page.
@@ -30,6 +31,7 @@ mod body_decoder;
 mod known_stylesheets;
 mod load;
 mod module_imports;
+mod page_facts;
 mod rewrite_context;
 mod script_urls;
 

@@ -26,6 +26,7 @@ use url::{Position, Url};
 use crate::accelerator::body_decoder::MAX_TEXT_BYTES;
 use crate::accelerator::delivery::{self, Delivery, DirectReason};
 use crate::accelerator::known_stylesheets::KnownStylesheets;
+use crate::accelerator::page_facts::PageFacts;
 use crate::accelerator::script_urls::requested_kind;
 use crate::accelerator::site::{OperatorConfig, wall_now};
 use crate::load::request_of;
@@ -95,7 +96,10 @@ impl RewriteContext<'_> {
         if work.passes() {
             return None;
         }
-        let facts: Arc<dyn SiteFacts> = self.stylesheets.clone();
+        let facts: Arc<dyn SiteFacts> = Arc::new(PageFacts {
+            site: self.site.clone(),
+            stylesheets: self.stylesheets.clone(),
+        });
         let mut rewriter = ResponseRewriter::new(work, &request, &headers, Some(facts));
         let mut text = rewriter.write(exchange.body.clone()).ok()?.to_vec();
         let mut references = rewriter.take_references();
