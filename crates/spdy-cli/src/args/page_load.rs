@@ -53,7 +53,8 @@ pub(crate) struct RaceChoiceArgs {
     #[arg(long, value_name = "WHERE", value_parser = |text: &str| LoadChoice::new(Factor::Deploy, text))]
     deploy: Option<LoadChoice>,
 
-    /// Accelerator in front of the page's hosts: off, cold (just started), or warm (it has the page)
+    /// Accelerator in front of the page's hosts: off, cold (just started), warm (it has the page), or known (it also remembers the
+    /// congestion window of the client's network)
     #[arg(long, value_name = "STATE", value_parser = |text: &str| LoadChoice::new(Factor::Accelerator, text))]
     accelerator: Option<LoadChoice>,
 
@@ -101,8 +102,7 @@ impl PageLoadArgs {
         let choices = conditions::choices_of(&levels).map_err(Usage)?;
         let options = &choices.options;
         if options.paper_urls && options.accelerator == Accelerator::Off {
-            let message =
-                "urls=paper needs an accelerator: also set accelerator=cold or accelerator=warm";
+            let message = "urls=paper needs an accelerator: also set accelerator=cold, accelerator=warm or accelerator=known";
             return Err(Usage(message.to_owned()));
         }
         Ok(choices)

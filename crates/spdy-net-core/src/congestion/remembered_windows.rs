@@ -7,9 +7,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
-use tokio::net::TcpStream;
 
-use super::memory::{WindowMemory, WindowSample};
+use super::congestion_socket::CongestionSocket;
+use super::memory::{DEFAULT_INITIAL_WINDOW, WindowMemory, WindowSample};
+use super::sampled_stream::SampledStream;
 use crate::network::BoxIo;
 
 /// A [`WindowMemory`] and its clock. Clones share both.
@@ -42,29 +43,18 @@ impl RememberedWindows {
         self.0.memory.lock().record(self.now(), client, sample);
     }
 
-    /// Sets the initial window of a TCP connection that was just accepted, and records its windows as long as it exists. Without Linux it
-    /// does neither. The window stays the system's, unless a BPF program handles the socket option TCP_BPF_IW.
+    /// Sets the initial window of a connection that was just accepted, and records its windows as long as it exists.
+    ///
+    /// The initial window of TCP stays the system's, unless a BPF program handles the socket option TCP_BPF_IW (Linux).
     #[must_use]
-    pub fn start(&self, stream: TcpStream, client: IpAddr) -> BoxIo {
-        #[cfg(target_os = "linux")]
+    pub fn start(&self, stream: impl CongestionSocket + 'static, client: IpAddr) -> BoxIo {
+        let packets = self.initial_window(client);
+        if packets > DEFAULT_INITIAL_WINDOW
+            && let Err(error) = stream.set_initial_window(packets)
         {
-            use super::memory::DEFAULT_INITIAL_WINDOW;
-            use super::sampled_stream::SampledStream;
-            use super::socket_options;
-
-            let packets = self.initial_window(client);
-            if packets > DEFAULT_INITIAL_WINDOW
-                && let Err(error) = socket_options::set_initial_window(&stream, packets)
-            {
-                tracing::debug!(%error, packets, "cannot set the initial window of a connection");
-            }
-            Box::new(SampledStream::new(stream, client, self.clone()))
+            tracing::debug!(%error, packets, "cannot set the initial window of a connection");
         }
-        #[cfg(not(target_os = "linux"))]
-        {
-            let _ = client;
-            Box::new(stream)
-        }
+        Box::new(SampledStream::new(stream, client, self.clone()))
     }
 
     fn now(&self) -> Instant {

@@ -1,4 +1,4 @@
-//! A TCP connection whose congestion window is recorded.
+//! A connection whose congestion window is recorded.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -6,26 +6,26 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
+use super::congestion_socket::CongestionSocket;
+use super::memory::WindowSample;
 use super::remembered_windows::RememberedWindows;
-use super::socket_options;
 
 /// Bytes between two samples: each is a system call.
 const SAMPLE_INTERVAL_BYTES: usize = 64 * 1024;
 
 /// A connection of a client. It records the window after each [`SAMPLE_INTERVAL_BYTES`] and when it is dropped.
 #[derive(Debug)]
-pub(super) struct SampledStream {
-    stream: TcpStream,
+pub(super) struct SampledStream<S: CongestionSocket> {
+    stream: S,
     client: IpAddr,
     windows: RememberedWindows,
     bytes_since_sample: usize,
-    retransmissions: u32,
+    retransmissions: u64,
 }
 
-impl SampledStream {
-    pub(super) fn new(stream: TcpStream, client: IpAddr, windows: RememberedWindows) -> Self {
+impl<S: CongestionSocket> SampledStream<S> {
+    pub(super) fn new(stream: S, client: IpAddr, windows: RememberedWindows) -> Self {
         Self {
             stream,
             client,
@@ -37,7 +37,12 @@ impl SampledStream {
 
     fn sample(&mut self) {
         self.bytes_since_sample = 0;
-        if let Ok(sample) = socket_options::sample(&self.stream, &mut self.retransmissions) {
+        if let Ok(window) = self.stream.window() {
+            let sample = WindowSample {
+                window_packets: window.packets,
+                has_losses: window.retransmissions > self.retransmissions,
+            };
+            self.retransmissions = window.retransmissions;
             self.windows.record(self.client, sample);
         }
     }
@@ -53,7 +58,7 @@ impl SampledStream {
     }
 }
 
-impl Drop for SampledStream {
+impl<S: CongestionSocket> Drop for SampledStream<S> {
     fn drop(&mut self) {
         if self.bytes_since_sample > 0 {
             self.sample();
@@ -61,7 +66,7 @@ impl Drop for SampledStream {
     }
 }
 
-impl AsyncRead for SampledStream {
+impl<S: CongestionSocket> AsyncRead for SampledStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -71,7 +76,7 @@ impl AsyncRead for SampledStream {
     }
 }
 
-impl AsyncWrite for SampledStream {
+impl<S: CongestionSocket> AsyncWrite for SampledStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -103,13 +108,13 @@ impl AsyncWrite for SampledStream {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::net::Ipv4Addr;
 
     use spdy::runtime::{SharedRuntime, TokioRuntime};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
     use crate::congestion::DEFAULT_INITIAL_WINDOW;

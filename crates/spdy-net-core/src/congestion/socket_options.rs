@@ -1,12 +1,13 @@
-//! Options of a TCP socket that socket2 does not have.
+//! The congestion window of Linux's TCP: options that socket2 does not have.
 
-use std::os::fd::AsFd;
+use std::io;
 
 use nix::libc;
 use nix::sys::socket::{getsockopt, setsockopt};
 use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
+use tokio::net::TcpStream;
 
-use super::memory::WindowSample;
+use super::congestion_socket::{CongestionSocket, WindowState};
 
 /// A pacing rate that limits nothing, bytes a second. Any rate but the largest makes Linux pace the connection: in slow start, at two
 /// windows a round trip.
@@ -41,26 +42,18 @@ sockopt_impl!(
     libc::tcp_info
 );
 
-/// Sets the initial congestion window of a connection that has sent no data yet, and paces it, so that a large window is not one burst.
-///
-/// # Errors
-///
-/// No BPF program handles the option, or data was sent.
-pub(super) fn set_initial_window(socket: &impl AsFd, packets: u32) -> nix::Result<()> {
-    setsockopt(socket, InitialWindow, &packets)?;
-    setsockopt(socket, MaxPacingRate, &UNLIMITED_PACING)
-}
+impl CongestionSocket for TcpStream {
+    /// Also paces the connection, so that a large window is not one burst. Fails unless a BPF program handles TCP_BPF_IW.
+    fn set_initial_window(&self, packets: u32) -> io::Result<()> {
+        setsockopt(self, InitialWindow, &packets)?;
+        Ok(setsockopt(self, MaxPacingRate, &UNLIMITED_PACING)?)
+    }
 
-/// The present congestion window. `retransmissions` is the count at the previous sample, and becomes that of this one.
-///
-/// # Errors
-///
-/// The socket is not connected any more.
-pub(super) fn sample(socket: &impl AsFd, retransmissions: &mut u32) -> nix::Result<WindowSample> {
-    let info = getsockopt(socket, TcpInfo)?;
-    let before = std::mem::replace(retransmissions, info.tcpi_total_retrans);
-    Ok(WindowSample {
-        window_packets: info.tcpi_snd_cwnd,
-        has_losses: info.tcpi_total_retrans > before,
-    })
+    fn window(&self) -> io::Result<WindowState> {
+        let info = getsockopt(self, TcpInfo)?;
+        Ok(WindowState {
+            packets: info.tcpi_snd_cwnd,
+            retransmissions: info.tcpi_total_retrans.into(),
+        })
+    }
 }

@@ -490,6 +490,15 @@ impl Tcp {
         self.sender.cwnd.segments
     }
 
+    /// Sets the congestion window of an established connection that has sent no data, segments. False, and no change, after that.
+    pub fn set_initial_window(&mut self, segments: u32) -> bool {
+        let has_sent_nothing = self.is_established() && self.sender.nxt == 1;
+        if has_sent_nothing {
+            self.sender.cwnd.segments = segments;
+        }
+        has_sent_nothing
+    }
+
     /// Bytes written and never sent.
     #[must_use]
     pub fn unsent_bytes(&self) -> usize {

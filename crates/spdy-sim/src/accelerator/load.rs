@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_client::client::Client;
+use spdy_net::congestion::RememberedWindows;
 use spdy_net::latch::Latch;
 use spdy_net::quic::QuicEndpoint;
 use spdy_net::serve::{serve_connection, serve_quic};
@@ -70,7 +71,7 @@ pub(crate) fn load(
     let seen = match page.accelerated(Rewriting {
         secure: protocol.is_secure(),
         paper_urls: options.paper_urls,
-        knows_stylesheets: options.accelerator == Accelerator::Warm,
+        knows_stylesheets: options.accelerator.is_warm(),
     }) {
         Ok(seen) => seen,
         Err(reason) => {
@@ -91,7 +92,9 @@ pub(crate) fn load(
         proxy: accelerator(page, seen, options, network, &runtime, seed),
         serve,
     };
-    stage.open(&access, seed);
+    let windows =
+        (options.accelerator == Accelerator::Known).then(|| RememberedWindows::new(shared.clone()));
+    stage.open(&access, seed, windows.as_ref());
     // The earlier client is as near as possible: the duration of its load does not matter.
     let before = NetworkConfig {
         path: PathConfig::new(BACKHAUL_BPS, BACKHAUL_BPS, options.backhaul),
@@ -99,17 +102,29 @@ pub(crate) fn load(
     };
     let before = SimNetwork::new(runtime.clone(), before, seed::derive(seed, "before"));
     let first = client_of(&before, seed::derive(seed, "before"), None);
+    let beside = SimNetwork::new(
+        runtime.clone(),
+        network.clone(),
+        seed::derive(seed, "beside"),
+    );
+    let second = client_of(&beside, seed::derive(seed, "beside"), None);
     let tab_of = |clients| {
         let tab = LoadDriver::new(&seen.page, protocol, options, clients, &runtime);
         tab.with_proxied_content(&seen.content)
     };
     let tab = tab_of(&clients);
     let ended = executor.run(async {
-        if options.accelerator == Accelerator::Warm {
-            stage.open(&before, seed::derive(seed, "before"));
+        if options.accelerator.is_warm() {
+            stage.open(&before, seed::derive(seed, "before"), None);
             tab_of(&first).run(&|| ()).await;
             first.close().await;
             before.quiet().await;
+        }
+        if let Some(windows) = &windows {
+            stage.open(&beside, seed::derive(seed, "beside"), Some(windows));
+            tab_of(&second).run(&|| ()).await;
+            second.close().await;
+            beside.quiet().await;
         }
         tab.run(&|| access.restart_traffic()).await;
         clients.close().await;
@@ -217,7 +232,8 @@ fn serve_origins(
 
 impl AcceleratorNode<'_> {
     /// Connects the clients of `access`: the page's name resolves to the accelerator, all other names to their hosts.
-    fn open(&self, access: &SimNetwork, seed: u64) {
+    /// Its listeners use `windows`.
+    fn open(&self, access: &SimNetwork, seed: u64, windows: Option<&RememberedWindows>) {
         let quic = endpoints::quic(&access.config().server_tcp, seed);
         serve_page(
             self.page,
@@ -235,9 +251,9 @@ impl AcceleratorNode<'_> {
         let default = if self.protocol.is_secure() { 443 } else { 80 };
         let door = SocketAddr::new(site::ADDRESS, own.port().unwrap_or(default));
         if self.protocol.wire_protocol().is_over_quic() {
-            return self.listen_quic(access, door);
+            return self.listen_quic(access, door, windows.cloned());
         }
-        access.listen(door, self.acceptor());
+        access.listen_with_windows(door, self.acceptor(), windows.cloned());
     }
 
     fn acceptor(&self) -> Acceptor {
@@ -262,7 +278,12 @@ impl AcceleratorNode<'_> {
         })
     }
 
-    fn listen_quic(&self, access: &SimNetwork, door: SocketAddr) {
+    fn listen_quic(
+        &self,
+        access: &SimNetwork,
+        door: SocketAddr,
+        windows: Option<RememberedWindows>,
+    ) {
         let shared = SharedRuntime::new(self.runtime.clone());
         let (proxy, serve, runtime) =
             (self.proxy.clone(), self.serve.clone(), self.runtime.clone());
@@ -273,6 +294,7 @@ impl AcceleratorNode<'_> {
             .expect("the address is unused and the TLS options are valid");
         self.runtime.spawn(Box::pin(async move {
             while let Some(incoming) = endpoint.accept().await {
+                let incoming = incoming.with_windows(windows.clone());
                 let visit = Arc::new(ConnectionHandler::new(proxy.clone(), None, None));
                 let (options, shared) = (serve.options.clone(), shared.clone());
                 runtime.spawn(Box::pin(async move {

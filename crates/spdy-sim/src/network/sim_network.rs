@@ -8,13 +8,14 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use spdy::runtime::{BoxFuture, Runtime};
+use spdy_net::congestion::RememberedWindows;
 use spdy_net::network::{BoxIo, DatagramSocket, Network};
 use spdy_netem::path::Direction;
 use spdy_netem::tcp::Tcp;
@@ -28,6 +29,9 @@ use crate::network::tcp_socket::SimIo;
 use crate::network::traffic::Traffic;
 use crate::network::udp_socket::SimUdp;
 use crate::runtime::SimRuntime;
+
+/// The address of the client of every network.
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// Takes an accepted connection.
 pub type Acceptor = Arc<dyn Fn(BoxIo) + Send + Sync>;
@@ -49,11 +53,25 @@ impl SimNetwork {
 
     /// Passes every connection to `address` to `acceptor` after its handshake.
     pub fn listen(&self, address: SocketAddr, acceptor: Acceptor) {
+        self.listen_with_windows(address, acceptor, None);
+    }
+
+    /// The same, with connections that start with the congestion window of earlier ones.
+    pub fn listen_with_windows(
+        &self,
+        address: SocketAddr,
+        acceptor: Acceptor,
+        windows: Option<RememberedWindows>,
+    ) {
         // The table with the handler is part of the network.
         let network = Arc::downgrade(&self.inner);
         let on_established = move |server| {
             if let Some(network) = network.upgrade() {
-                acceptor(Box::new(SimIo::new(network, server)));
+                let io = SimIo::new(network, server);
+                acceptor(match &windows {
+                    Some(windows) => windows.start(io, CLIENT),
+                    None => Box::new(io),
+                });
             }
         };
         let mut state = self.inner.lock();

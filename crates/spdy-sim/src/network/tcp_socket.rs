@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use spdy_net::congestion::{CongestionSocket, WindowState};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::network::endpoint::{EndpointId, abandon};
@@ -131,6 +132,25 @@ impl AsyncWrite for SimIo {
                 .with(self.end, |end, now| end.tcp_mut().close(now));
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl CongestionSocket for SimIo {
+    fn set_initial_window(&self, packets: u32) -> io::Result<()> {
+        let is_set = self
+            .network
+            .with(self.end, |end, _| end.tcp_mut().set_initial_window(packets));
+        match is_set {
+            true => Ok(()),
+            false => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    fn window(&self) -> io::Result<WindowState> {
+        Ok(self.network.with(self.end, |end, _| WindowState {
+            packets: end.tcp().window_segments(),
+            retransmissions: end.tcp().stats().retransmits,
+        }))
     }
 }
 

@@ -15,9 +15,20 @@ pub enum Accelerator {
     /// One through which another client has just loaded the same page, over a fast link.
     #[cfg(feature = "accelerator")]
     Warm,
+    /// As [`Warm`](Self::Warm). A third client has then loaded the page over the same link, and the accelerator remembers its congestion
+    /// window.
+    #[cfg(feature = "accelerator")]
+    Known,
 }
 
 impl Accelerator {
+    /// Whether another client has loaded the page before.
+    #[cfg(feature = "accelerator")]
+    #[must_use]
+    pub const fn is_warm(self) -> bool {
+        matches!(self, Self::Warm | Self::Known)
+    }
+
     /// All values.
     pub const ALL: &[Self] = &[
         Self::Off,
@@ -25,6 +36,8 @@ impl Accelerator {
         Self::Cold,
         #[cfg(feature = "accelerator")]
         Self::Warm,
+        #[cfg(feature = "accelerator")]
+        Self::Known,
     ];
 
     /// The name on the command line and in experiments.
@@ -36,6 +49,8 @@ impl Accelerator {
             Self::Cold => "cold",
             #[cfg(feature = "accelerator")]
             Self::Warm => "warm",
+            #[cfg(feature = "accelerator")]
+            Self::Known => "known",
         }
     }
 
@@ -48,6 +63,8 @@ impl Accelerator {
             Self::Cold => Some("just started"),
             #[cfg(feature = "accelerator")]
             Self::Warm => Some("another client has loaded the page"),
+            #[cfg(feature = "accelerator")]
+            Self::Known => Some("a client of the same network has loaded the page"),
         }
     }
 }
@@ -59,9 +76,9 @@ impl fmt::Display for Accelerator {
 }
 
 #[cfg(feature = "accelerator")]
-const EXPECTED: &str = "off, cold or warm";
+const EXPECTED: &str = "off, cold, warm or known";
 #[cfg(not(feature = "accelerator"))]
-const EXPECTED: &str = "off (cold and warm are in builds with the feature accelerate)";
+const EXPECTED: &str = "off (cold, warm and known are in builds with the feature accelerate)";
 
 /// A name that is no [`Accelerator`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -89,7 +106,7 @@ mod tests {
         let unknown = "hot".parse::<Accelerator>().unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "unknown accelerator state \"hot\": expected off, cold or warm"
+            "unknown accelerator state \"hot\": expected off, cold, warm or known"
         );
     }
 }

@@ -95,7 +95,7 @@ fn the_same_seed_gives_the_same_load_to_the_nanosecond() {
         RaceProtocol::H2,
         RaceProtocol::H3,
     ] {
-        for accelerator in [Accelerator::Cold, Accelerator::Warm] {
+        for accelerator in [Accelerator::Cold, Accelerator::Warm, Accelerator::Known] {
             let options = Options {
                 push: Push::ByGraph,
                 hints: true,
@@ -532,5 +532,33 @@ fn modules_that_modules_import_are_hinted() {
         });
         let saved = plain - hinted;
         assert!((250.0..350.0).contains(&saved), "{protocol}: {saved} ms");
+    }
+}
+
+/// 150 kB over a path of 100 packets: four round trips from ten packets, fewer from what the path has taken before.
+#[test]
+fn a_known_network_saves_round_trips_of_slow_start() {
+    let mut image = image("https://www.page.test/a.png");
+    image.body = vec![7; 150_000].into();
+    let mut replica = page("<!DOCTYPE html><img src=a.png>", vec![image]);
+    replica.exchanges[0].url = Url::parse("https://www.page.test/").unwrap();
+    for exchange in &mut replica.exchanges {
+        *exchange = with_cache_control(exchange.clone(), "max-age=60");
+    }
+    let page = Page::new(replica);
+    let network = "down=8mbit,up=1mbit,rtt=150ms";
+    for protocol in [
+        RaceProtocol::Https,
+        RaceProtocol::Spdy,
+        RaceProtocol::H2,
+        RaceProtocol::H3,
+    ] {
+        let [warm, known] = [Accelerator::Warm, Accelerator::Known]
+            .map(|accelerator| load_over(network, &page, protocol, &through(accelerator)).load_ms);
+        let saved = warm - known;
+        assert!(
+            (130.0..350.0).contains(&saved),
+            "{protocol}: {warm} ms, {known} ms"
+        );
     }
 }
