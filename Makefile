@@ -40,6 +40,7 @@ test:
 	scripts/attended 300 env $(CHECKED) test --manifest-path examples/Cargo.toml --locked --target-dir target
 	BUILD=dev SEED=1 scripts/fuzz 2
 	$(MAKE) demo
+	scripts/bench-check
 
 # Writes the pages that `make test` compares with the code.
 reference:

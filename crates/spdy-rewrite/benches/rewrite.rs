@@ -14,6 +14,7 @@ use spdy_rewrite::html::page_head::PageHead;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules::capability::{Key, Keys};
 use spdy_rewrite::rules::config::{Config, HostConfig};
+use spdy_testkit::shop_page::{IMAGE_HOSTS, shop_page};
 use url::Url;
 
 /// The program's own.
@@ -28,7 +29,7 @@ fn rules(discover: bool) -> Arc<Rules> {
     let hosts = if discover {
         Vec::new()
     } else {
-        (0..7)
+        (0..IMAGE_HOSTS)
             .map(|host| HostConfig::all_kinds(&format!("img{host}.cdn.test")))
             .collect()
     };
@@ -39,26 +40,6 @@ fn rules(discover: bool) -> Arc<Rules> {
     };
     let keys = Keys::new(Key::new('a', &[7; 32]).unwrap(), None);
     Arc::new(Rules::compile(&site, &config, Some(keys)).unwrap())
-}
-
-/// Cards of a shop: 400 KB, and some 1,800 references to other hosts.
-fn page() -> Vec<u8> {
-    let mut page = String::from(
-        "<!doctype html><meta charset=utf-8><title>Cards</title><style>body{margin:0}</style>\n",
-    );
-    for card in 0..600 {
-        let host = card % 7;
-        page.push_str(&format!(
-            "<article class=\"card card--wide js-card\" id=\"card-{card}\"><a class=\"card__link\" href=\"/thing/{card}?from=list&amp;at={card}\">\
-             <img class=\"card__image\" loading=\"lazy\" width=\"320\" height=\"240\" alt=\"A thing with the number {card}\" \
-             src=\"https://img{host}.cdn.test/things/{card}/small.webp?v=3&amp;q=80\" \
-             srcset=\"https://img{host}.cdn.test/things/{card}/medium.webp 2x, https://img{host}.cdn.test/things/{card}/large.webp 3x\" \
-             sizes=\"(min-width: 60em) 20vw, 50vw\"></a>\n<h2 class=\"card__title\">Thing number {card}</h2>\
-             <p class=\"card__text\">It is as good as any other thing, and a little better than the one before it.</p>\
-             <span class=\"card__price\">{card}.00</span></article>\n"
-        ));
-    }
-    page.into_bytes()
 }
 
 /// Utility classes, and now and then an icon of another host.
@@ -135,7 +116,7 @@ fn best(mut run: impl FnMut() -> usize) -> Duration {
 /// Ratios of one run, which is what to keep.
 #[allow(clippy::print_stdout, reason = "a bench prints its results")]
 fn compare(_: &mut Criterion) {
-    let (page, sheet) = (page(), sheet());
+    let (page, sheet) = (shop_page(), sheet());
     let (listed, found) = (rules(false), rules(true));
     let rows = [
         (
@@ -179,7 +160,7 @@ fn compare(_: &mut Criterion) {
 }
 
 fn throughput(c: &mut Criterion) {
-    let (page, sheet) = (page(), sheet());
+    let (page, sheet) = (shop_page(), sheet());
     let listed = rules(false);
     let mut group = c.benchmark_group("rewrite");
     group.throughput(Throughput::Bytes(page.len() as u64));

@@ -11,6 +11,7 @@
 //! conformance.rs    inputs and their correct outcomes           vectors/spec/conformance.json
 //! zlib.rs           header blocks in every legal compression    vectors/spec/zlib_variants.json
 //! page_headers.rs   generated requests and responses of a page
+//! shop_page.rs      a generated page of a shop
 //! wait.rs           timeouts for other processes and threads
 //! clock.rs          a clock that a test advances (feature `clock`)
 //! echo.rs           requests, and a handler that echoes them (feature `http`)
@@ -35,6 +36,7 @@ pub mod live;
 pub mod page_headers;
 pub mod redis_cluster;
 pub mod sequences;
+pub mod shop_page;
 #[cfg(feature = "http")]
 pub mod tls;
 pub mod transcripts;
