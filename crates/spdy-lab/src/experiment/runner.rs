@@ -151,8 +151,9 @@ impl Runner {
         visit[cell.page].clone()
     }
 
-    /// Loads all runs of one cell on this thread, in virtual time even if its clock is real. Returns `None` if `stops`, which is
-    /// called before each run, returns true. Never call it inside a runtime of tokio: see [`Executor`](spdy_sim::runtime::Executor).
+    /// Loads all runs of one cell on this thread, in virtual time even if its clock is real. Runs that
+    /// [cannot differ](spdy_sim::race::RaceNetwork::differs_by_seed) are loaded once. Returns `None` if `stops`, which is called before
+    /// each run, returns true. Never call it inside a runtime of tokio: see [`Executor`](spdy_sim::runtime::Executor).
     ///
     /// # Errors
     ///
@@ -167,9 +168,21 @@ impl Runner {
             waterfall: Vec::new(),
             ..self.load_under(&conditions, &cell, number)
         };
-        let runs = 1..=self.plan.runs();
-        let loads: Option<_> = runs.map(|number| (!stops()).then(|| run(number))).collect();
-        Ok(loads.map(|loads| CellLoads {
+        let is_random = conditions.network.differs_by_seed(cell.protocol());
+        let mut loads: Vec<Load> = Vec::new();
+        for number in 1..=self.plan.runs() {
+            if stops() {
+                return Ok(None);
+            }
+            loads.push(match loads.first() {
+                Some(first) if !is_random => Load {
+                    seed: cell.seed(number),
+                    ..first.clone()
+                },
+                _ => run(number),
+            });
+        }
+        Ok(Some(CellLoads {
             cell,
             conditions,
             loads,

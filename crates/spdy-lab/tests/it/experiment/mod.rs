@@ -5,3 +5,4 @@ mod factor_effects;
 mod factors;
 mod lulic;
 mod malicious_stores;
+mod runs;
