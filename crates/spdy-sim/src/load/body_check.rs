@@ -15,10 +15,13 @@ pub(crate) struct BodyCheck<'a> {
 }
 
 impl<'a> BodyCheck<'a> {
-    /// Expects a response to `exchange`: `answers` are those of all exchanges with the same request, including `exchange`.
-    pub(crate) fn of(answers: impl Iterator<Item = &'a Exchange>, exchange: &Exchange) -> Self {
-        let answer = |exchange: &'a Exchange| {
-            let status = exchange.status();
+    /// Expects a response to `exchange`: `answers` are those of all exchanges with the same request, including `exchange`, with their
+    /// statuses.
+    pub(crate) fn of(
+        answers: impl Iterator<Item = (&'a Exchange, Option<u16>)>,
+        exchange: &Exchange,
+    ) -> Self {
+        let answer = |(exchange, status): (&'a Exchange, Option<u16>)| {
             let has_body = head::has_body(&exchange.method, status.unwrap_or(200));
             (status, if has_body { &exchange.body[..] } else { &[] })
         };

@@ -19,8 +19,7 @@ use spdy_page::replica::{Exchange, Kind};
 use crate::load::body_check::BodyCheck;
 use crate::load::client_cache::{self, CacheLookup};
 use crate::load::proxied_content::BodyDecoder;
-use crate::load::recorded_request::is_without_credentials;
-use crate::load::{LoadDriver, WaterfallRow, request_of};
+use crate::load::{LoadDriver, WaterfallRow};
 use crate::options::Cache;
 use crate::page_load::{PageLoad, Request};
 
@@ -29,7 +28,7 @@ impl<'a> LoadDriver<'a> {
     pub(super) async fn exchange(&self, mut request: Request, machine: &RefCell<PageLoad<'_>>) {
         let node = &self.page.graph().nodes[request.node];
         let exchange = &self.page.replica().exchanges[node.exchange];
-        let (mut http_request, held) = self.prepare_request(exchange);
+        let (mut http_request, held) = self.prepare_request(node.exchange);
         if let Ok(http_request) = &mut http_request {
             self.set_priority(&mut request, http_request.headers_mut(), exchange);
         }
@@ -79,15 +78,13 @@ impl<'a> LoadDriver<'a> {
         }
     }
 
-    /// Builds the request for `exchange`, and looks it up in the cache.
-    fn prepare_request(
-        &self,
-        exchange: &Exchange,
-    ) -> (Result<http::Request<Body>, String>, CacheLookup) {
-        let mut http_request = request_of(exchange, self.protocol.is_secure());
-        let document = &self.page.replica().document().url;
+    /// Builds the request for the exchange with this index, and looks it up in the cache.
+    fn prepare_request(&self, index: usize) -> (Result<http::Request<Body>, String>, CacheLookup) {
+        let exchange = &self.page.replica().exchanges[index];
+        let recorded = self.page.recorded(index);
+        let mut http_request = recorded.request.build(self.protocol.is_secure());
         if let Ok(request) = &mut http_request
-            && is_without_credentials(exchange, document)
+            && recorded.is_without_credentials
         {
             request.extensions_mut().insert(WithoutCredentials);
         }
@@ -124,6 +121,8 @@ impl<'a> LoadDriver<'a> {
         headers: &HeaderMap,
     ) -> (Option<ProxiedBodyDecoder>, BodyCheck<'a>) {
         let number = self.page.graph().nodes[node].exchange;
+        let exchanges = &self.page.replica().exchanges;
+        let same_request = self.page.recorded(number).same_request.iter();
         let whole = self
             .proxied_content
             .and_then(|through| through.body(number));
@@ -134,7 +133,7 @@ impl<'a> LoadDriver<'a> {
         let (Some(through), Some(whole), Some(text), Some(decoder)) =
             (self.proxied_content, whole, text, decoder)
         else {
-            let answers = self.page.matching_exchanges(exchange);
+            let answers = same_request.map(|&at| (&exchanges[at], self.page.recorded(at).status));
             return (None, BodyCheck::of(answers, exchange));
         };
         let plain = ProxiedBodyDecoder {
@@ -145,9 +144,7 @@ impl<'a> LoadDriver<'a> {
             true => BodyCheck::anything(),
             false => {
                 let text_of = |index| through.body(index)?.text.as_deref();
-                let exchanges = &self.page.replica().exchanges;
-                let answers = self.page.matching_indexes(exchange);
-                let texts = answers.filter_map(|at| Some((&exchanges[at], text_of(at)?)));
+                let texts = same_request.filter_map(|&at| Some((&exchanges[at], text_of(at)?)));
                 BodyCheck::texts(texts, text.len())
             }
         };

@@ -21,6 +21,7 @@ use spdy_server::site_pusher::{PushConfig, SitePusher};
 use crate::accelerator::PageAccelerators;
 use crate::load::endpoints;
 use crate::load::paint_plan::paint_plan;
+use crate::load::recorded_request::{RecordedRequest, is_without_credentials};
 use crate::load::visit::EarlierPages;
 use crate::options::{Options, Push, RaceProtocol};
 use crate::page_load::PaintPlan;
@@ -38,7 +39,9 @@ pub struct Page {
     /// Plans of pushes by the graph, and of all resources; each is created when the first load needs it.
     pushing: [OnceLock<Option<Arc<SitePusher>>>; 2],
     /// Exchanges by their requests: a page may make the same request twice and receive two responses.
-    by_request: BTreeMap<RequestKey, Vec<usize>>,
+    by_request: BTreeMap<RequestKey, Arc<[usize]>>,
+    /// What loads need of each exchange; created when the first load needs it.
+    recorded: OnceLock<Vec<RecordedExchange>>,
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
     /// The pages of the same visit before it.
@@ -49,6 +52,17 @@ pub struct Page {
     paint_plan: Option<PaintPlan>,
     #[cfg(feature = "accelerator")]
     pub(crate) accelerators: PageAccelerators,
+}
+
+/// What every load needs of an exchange, so that it is read once.
+pub(super) struct RecordedExchange {
+    pub(super) request: RecordedRequest,
+    /// The page requests it [without credentials](is_without_credentials).
+    pub(super) is_without_credentials: bool,
+    /// The status of the response.
+    pub(super) status: Option<u16>,
+    /// The indexes of all exchanges with the same request.
+    pub(super) same_request: Arc<[usize]>,
 }
 
 /// A budget that no plan exceeds.
@@ -82,6 +96,7 @@ impl Page {
         let hosts = addresses(&site);
         Self {
             by_request: by_request(&replica),
+            recorded: OnceLock::new(),
             paint_plan: paint_plan(&replica, &graph),
             replica,
             graph,
@@ -133,6 +148,7 @@ impl Page {
         }
         Self {
             by_request: by_request(&replica),
+            recorded: OnceLock::new(),
             hosts: addresses(&site),
             replica,
             graph,
@@ -317,18 +333,20 @@ impl Page {
         }
     }
 
-    /// Every exchange with the same request as `exchange`, including `exchange`.
-    pub(crate) fn matching_exchanges(
-        &self,
-        exchange: &Exchange,
-    ) -> impl Iterator<Item = &Exchange> {
-        let indexes = self.matching_indexes(exchange);
-        indexes.map(|index| &self.replica.exchanges[index])
-    }
-
-    /// The indexes of those exchanges.
-    pub(crate) fn matching_indexes(&self, exchange: &Exchange) -> impl Iterator<Item = usize> {
-        self.by_request[&key_of(exchange)].iter().copied()
+    /// What loads need of the exchange with this index.
+    pub(super) fn recorded(&self, index: usize) -> &RecordedExchange {
+        let recorded = self.recorded.get_or_init(|| {
+            let document = &self.replica.document().url;
+            let exchanges = self.replica.exchanges.iter();
+            let read = |exchange| RecordedExchange {
+                request: RecordedRequest::of(exchange),
+                is_without_credentials: is_without_credentials(exchange, document),
+                status: exchange.status(),
+                same_request: self.by_request[&key_of(exchange)].clone(),
+            };
+            exchanges.map(read).collect()
+        });
+        &recorded[index]
     }
 
     /// The index of the exchange whose response the site sends for the request of `exchange`.
@@ -386,12 +404,13 @@ fn synthetic_address(number: usize) -> IpAddr {
 }
 
 /// The exchanges of `replica` by their requests.
-fn by_request(replica: &Replica) -> BTreeMap<RequestKey, Vec<usize>> {
+fn by_request(replica: &Replica) -> BTreeMap<RequestKey, Arc<[usize]>> {
     let mut by_request: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (index, exchange) in replica.exchanges.iter().enumerate() {
         by_request.entry(key_of(exchange)).or_default().push(index);
     }
-    by_request
+    let shared = |(key, indexes): (_, Vec<usize>)| (key, indexes.into());
+    by_request.into_iter().map(shared).collect()
 }
 
 pub(super) fn key_of(exchange: &Exchange) -> RequestKey {

@@ -2,8 +2,10 @@
 //!
 //! An exchange with a partial response (206) is requested with the range of that response, because the replica has only that part.
 //! Any other `Range` is omitted.
+//!
+//! The head is read once, and not in each load of its page.
 
-use http::{HeaderValue, Request, header};
+use http::{HeaderName, HeaderValue, Method, Request, Uri, header};
 use spdy::body::Body;
 use spdy_page::head::{self, Head};
 use spdy_page::partial_content::ContentRange;
@@ -30,31 +32,60 @@ fn is_left_out(name: &str) -> bool {
     name.starts_with(':') || name.starts_with("if-") || LEFT_OUT.contains(&name)
 }
 
+/// The request of a recorded exchange, as far as it is the same in all loads.
+#[derive(Debug)]
+pub(crate) struct RecordedRequest {
+    method: Method,
+    /// By `http` and by `https`; an error if the exchange cannot be requested.
+    uris: [Result<Uri, String>; 2],
+    fields: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl RecordedRequest {
+    /// Reads the request of `exchange`.
+    pub(crate) fn of(exchange: &Exchange) -> Self {
+        let recorded = Head::parse(&exchange.request_head);
+        let field = |(name, value): (&[u8], &[u8])| {
+            let name = HeaderName::from_bytes(name).ok()?;
+            let value = HeaderValue::from_bytes(value).ok()?; // recordings contain fields that no client would send
+            (!is_left_out(name.as_str())).then_some((name, value))
+        };
+        let fields = recorded.iter().flat_map(Head::fields).filter_map(field);
+        let range = range_of(exchange).map(|range| (header::RANGE, range));
+        Self {
+            method: exchange.method.clone(),
+            uris: [false, true].map(|secure| uri_of(&exchange.url, secure)),
+            fields: fields.chain(range).collect(),
+        }
+    }
+
+    /// Builds it with `https` if `secure`, else with `http`.
+    ///
+    /// # Errors
+    ///
+    /// Why the exchange cannot be requested.
+    pub(crate) fn build(&self, secure: bool) -> Result<Request<Body>, String> {
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = self.uris[usize::from(secure)].clone()?;
+        *request.method_mut() = self.method.clone();
+        let headers = request.headers_mut();
+        headers.reserve(self.fields.len());
+        for (name, value) in &self.fields {
+            // A copy: loads on several threads would otherwise count references to the same bytes.
+            let value = HeaderValue::from_bytes(value.as_bytes());
+            headers.append(name, value.expect("the bytes of a value are valid"));
+        }
+        Ok(request)
+    }
+}
+
 /// Builds the request of `exchange`, with `https` if `secure`, else with `http`.
 ///
 /// # Errors
 ///
 /// Why `exchange` cannot be requested.
 pub fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Body>, String> {
-    let mut request = Request::builder()
-        .method(exchange.method.clone())
-        .uri(uri_of(&exchange.url, secure)?)
-        .body(Body::empty())
-        .map_err(|error| error.to_string())?;
-    let recorded = Head::parse(&exchange.request_head);
-    for (name, value) in recorded.iter().flat_map(Head::fields) {
-        let name = http::HeaderName::from_bytes(name);
-        let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) else {
-            continue; // recordings contain fields that no client would send
-        };
-        if !is_left_out(name.as_str()) {
-            request.headers_mut().append(name, value);
-        }
-    }
-    if let Some(range) = range_of(exchange) {
-        request.headers_mut().insert(header::RANGE, range);
-    }
-    Ok(request)
+    RecordedRequest::of(exchange).build(secure)
 }
 
 /// True if a page of `document` requests `exchange` without credentials: a GET by CORS of another host, as fonts are. Recordings
@@ -62,7 +93,7 @@ pub fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Body>, St
 pub(crate) fn is_without_credentials(exchange: &Exchange, document: &Url) -> bool {
     let head = Head::parse(&exchange.request_head);
     let has = |name| head.as_ref().is_some_and(|head| head.value(name).is_some());
-    exchange.method == http::Method::GET
+    exchange.method == Method::GET
         && exchange.url.host() != document.host()
         && (exchange.kind == Kind::Font || has("origin"))
         && !has("cookie")
@@ -70,7 +101,7 @@ pub(crate) fn is_without_credentials(exchange: &Exchange, document: &Url) -> boo
 
 /// The range of `exchange`, if its status is 206. If the response does not state it, the requested range.
 fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
-    if exchange.status() != Some(206) || exchange.method != http::Method::GET {
+    if exchange.status() != Some(206) || exchange.method != Method::GET {
         return None;
     }
     let held = ContentRange::of(exchange).filter(|_| !exchange.body.is_empty());
@@ -88,14 +119,14 @@ fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
 }
 
 /// The URI of `url`, with `https` if `secure`, else with `http`.
-pub(crate) fn uri_of(url: &Url, secure: bool) -> Result<http::Uri, String> {
+pub(crate) fn uri_of(url: &Url, secure: bool) -> Result<Uri, String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!(
             "scheme {:?} needs no request over a network",
             url.scheme()
         ));
     }
-    http::Uri::builder()
+    Uri::builder()
         .scheme(if secure { "https" } else { "http" })
         .authority(head::authority(url))
         .path_and_query(head::target(url))

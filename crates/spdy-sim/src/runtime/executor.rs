@@ -204,10 +204,12 @@ impl Executor {
                 }
             }
             for _ in 0..TASKS_PER_ROUND {
-                self.adopt_spawned();
                 let Some(id) = self.core.ready.pop() else {
                     break;
                 };
+                if id >= self.tasks.len() {
+                    self.adopt_spawned();
+                }
                 self.count_event()?;
                 self.poll_task(id);
             }
@@ -220,6 +222,7 @@ impl Executor {
 
     fn count_event(&mut self) -> Result<(), StallError> {
         if self.events >= self.limits.events {
+            self.adopt_spawned();
             let now = self.core.lock().now;
             return Err(StallError::EventLimit {
                 now,
@@ -231,6 +234,7 @@ impl Executor {
         Ok(())
     }
 
+    /// Takes over all tasks that were spawned since the last call. The number of each is in the ready queue.
     fn adopt_spawned(&mut self) {
         let spawned = std::mem::take(&mut self.core.lock().spawned);
         for future in spawned {
