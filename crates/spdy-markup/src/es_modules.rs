@@ -170,10 +170,16 @@ fn url_like(text: &str, base: &Url) -> Option<Url> {
     let is_path = ["/", "./", "../"]
         .iter()
         .any(|begin| text.starts_with(begin));
-    match is_path {
-        true => base.join(text).ok(),
-        false => Url::parse(text).ok(),
+    let mut url = match is_path {
+        true => base.join(text).ok()?,
+        false => Url::parse(text).ok()?,
+    };
+    // Browsers encode it (URL, *path percent-encode set*), and the crate `url` does not. Versions are written with it: `@^1.2.1`.
+    if url.path().contains('^') {
+        let encoded = url.path().replace('^', "%5E");
+        url.set_path(&encoded);
     }
+    Some(url)
 }
 
 #[cfg(test)]
@@ -205,6 +211,18 @@ mod tests {
         let long = format!("import '{}'", "x".repeat(LONGEST_SPECIFIER + 1));
         assert_eq!(specifiers(&long), [""; 0]);
         assert_eq!(specifiers(&long.replacen('x', "", 1)).len(), 1);
+    }
+
+    #[test]
+    fn circumflex_in_a_path_is_encoded_as_by_browsers() {
+        let base = Url::parse("https://esm.test/a.mjs").expect("a URL");
+        let map = r#"{"imports": {"/b@^1.2?q=^": "/moved.mjs"}}"#;
+        let map = ImportMap::of(&[map.to_owned()], &base);
+        let resolved = |specifier| map.resolve(specifier, &base).map(String::from);
+        let found = ["/b@^1.2?q=^", "/b@%5E1.2?q=^", "/b@^1.2"].map(resolved);
+        let expected = ["/moved.mjs", "/moved.mjs", "/b@%5E1.2"];
+        let expected = expected.map(|path| Some(format!("https://esm.test{path}")));
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -121,9 +121,9 @@ impl Advice {
             let is_of_entry = |(node, place, _): &&(usize, Place, Kind)| {
                 let mut governing = taken.rewrite.hosts.iter();
                 let path = exchange(*node).url.path();
-                let is_longer = |other: &HostConfig| other.path.len() > entry.path.len();
+                let is_longer = |other: &HostConfig| path_of(other).len() > path_of(entry).len();
                 let is_match =
-                    |it: &HostConfig| is_of_host(it, place) && path.starts_with(&it.path);
+                    |it: &HostConfig| is_of_host(it, place) && path.starts_with(path_of(it));
                 is_match(entry) && !governing.any(|other| is_match(other) && is_longer(other))
             };
             let of_entry = wishes.iter().filter(is_of_entry);
@@ -260,11 +260,19 @@ fn whole_host(url: &Url) -> Option<Place> {
 }
 
 /// The package of a public CDN that has the module `url`. Modules import others by relative URLs, which capabilities for single URLs do
-/// not allow.
+/// not allow. If the package is one path, the query belongs to it: an import map has no entry for all queries of a path.
 fn package(url: &Url) -> Option<Place> {
     let host = whole_host(url)?;
-    let path = package_path(&host.host, url.path())?.to_owned();
+    let mut path = package_path(&host.host, url.path())?.to_owned();
+    if let Some(query) = url.query().filter(|_| !path.ends_with('/')) {
+        path.extend(["?", query]);
+    }
     Some(Place { path, ..host })
+}
+
+/// The path of an entry, without the query with which modules import it.
+fn path_of(entry: &HostConfig) -> &str {
+    entry.path.split('?').next().unwrap_or_default()
 }
 
 /// The package of a public CDN that has the script `url`, or the script alone; `None` if the host is no public CDN.

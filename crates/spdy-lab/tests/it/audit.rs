@@ -428,6 +428,46 @@ fn modules_of_a_public_cdn_are_listed_by_package() {
     );
 }
 
+/// A version that is a range is one path, with a query. An import map has it only if the query is known too.
+#[test]
+fn module_with_a_range_as_its_version_is_listed_with_its_query() {
+    let cdn = "https://esm.sh";
+    let html = format!("<script type=module>import '{cdn}/a@1.0.0'</script>");
+    let script = |path: &str, text: &str| exchange(&format!("{cdn}{path}"), Kind::Script, text);
+    let page = Replica {
+        name: "range".to_owned(),
+        exchanges: vec![
+            exchange("https://www.page.test/", Kind::Document, html),
+            script("/a@1.0.0", "export * from '/a@1.0.0/es2022/a.mjs'"),
+            script(
+                "/a@1.0.0/es2022/a.mjs",
+                "import '/@scope/b@^1.2.1?target=es2022'",
+            ),
+            script(
+                "/@scope/b@%5E1.2.1?target=es2022",
+                "export * from '/@scope/b@1.2.4/es2022/b.mjs'",
+            ),
+            script("/@scope/b@1.2.4/es2022/b.mjs", "1"),
+        ],
+        ..builtin::flags()
+    };
+    let audit = audit(&case(page, None));
+    for (url, delivery) in deliveries(&audit) {
+        assert!(matches!(delivery, "own" | "proxied"), "{url}: {delivery}");
+    }
+    let entries = audit.advice.hosts.iter();
+    let entries: Vec<_> = entries
+        .map(|it| (&it.entry.path[..], it.resources))
+        .collect();
+    let expected = [
+        ("/a@1.0.0", 1),
+        ("/@scope/b@%5E1.2.1?target=es2022", 1),
+        ("/a@1.0.0/", 1),
+        ("/@scope/b@1.2.4/", 1),
+    ];
+    assert_eq!(entries, expected);
+}
+
 /// `exchange`, requested by the script of exchange `index`.
 fn by_script(index: usize, exchange: Exchange) -> Exchange {
     Exchange {

@@ -17,7 +17,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use url::Url;
+use url::{Position, Url};
 
 use crate::csp::CspCredentials;
 use crate::kind::Kind;
@@ -120,9 +120,10 @@ fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHo
             }
         };
         for origin in origins {
-            let Ok(own) = Url::parse(&format!("{origin}{}", entry.path)) else {
+            let Ok(mut own) = Url::parse(&format!("{origin}{}", entry.path)) else {
                 continue;
             };
+            own.set_query(entry.import_query.as_deref());
             let Verdict::Rewrite(path) = place.rules.verdict(&own, Kind::Script, place.source)
             else {
                 continue;
@@ -131,7 +132,7 @@ fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHo
             let is_allowed = judged.written.is_some();
             if is_allowed || named.contains(&own.origin().ascii_serialization()) {
                 let to = place.site_path(&path);
-                let head = to.strip_suffix(own.path()).unwrap_or_default();
+                let head = to.strip_suffix(target(&own)).unwrap_or_default();
                 all.push(MappedHost {
                     root: format!("{head}/"),
                     to,
@@ -143,6 +144,11 @@ fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHo
         }
     }
     all
+}
+
+/// The path and the query of `url`.
+fn target(url: &Url) -> &str {
+    &url[Position::BeforePath..Position::AfterQuery]
 }
 
 /// Adds the entries to `map` that proxied modules need, unless they are present. Returns whether any was added; `None` if the map
@@ -177,7 +183,7 @@ fn complete(
                     other.is_allowed && other.own.origin() == host.own.origin()
                 };
                 for other in moved.iter().filter(is_of_host) {
-                    changed |= add(scope, &place.site_path(other.own.path()), &other.to);
+                    changed |= add(scope, &place.site_path(target(&other.own)), &other.to);
                 }
                 format!("{}/", host.own.origin().ascii_serialization())
             }

@@ -115,7 +115,8 @@ pub struct HostConfig {
     /// Where it is proxied.
     #[serde(default)]
     pub mode: HostMode,
-    /// The part that is proxied: a folder (ending in `/`) or one path. Default `/`.
+    /// The part that is proxied: a folder (ending in `/`) or one path. A path may have the query with which modules import it, as
+    /// `/react@18?target=es2022`; import maps then have it. Default `/`.
     #[serde(default = "root")]
     pub path: String,
     /// Folders or single paths within `path` that are not proxied. Percent-encoding, path parameters (`;v=1`) and repeated

@@ -17,6 +17,8 @@ pub struct HostRule {
     pub(crate) mode: HostMode,
     pub(crate) port: u16,
     pub(crate) path: String,
+    /// The query with which modules import the path, in import maps. It does not limit the entry.
+    pub(crate) import_query: Option<String>,
     /// Paths that are not proxied, each in its [`canonical`] form.
     except: Vec<String>,
     pub(crate) kinds: Kinds,
@@ -49,7 +51,7 @@ impl HostRule {
                 host: config.host.clone(),
             });
         }
-        let path = check_path("hosts.path", &config.path)?;
+        let (path, import_query) = check_module("hosts.path", &config.path)?;
         let except = config.except.iter().map(|part| check_part(part, &path));
         let except = except.collect::<Result<_, _>>()?;
         let pattern = HostPattern::parse(name).map_err(wrong)?;
@@ -63,6 +65,7 @@ impl HostRule {
             shared: config.shared,
             whole: config.whole,
             path,
+            import_query,
             except,
             accept_language: config.accept_language,
             user_agent: config.user_agent,
@@ -161,6 +164,28 @@ fn check_part(part: &str, whole: &str) -> Result<String, RulesError> {
         false => Err(RulesError::NotWithin {
             found: part,
             whole: whole.to_owned(),
+        }),
+    }
+}
+
+/// Checks a folder, or one path that may have a query, and returns the path and the query.
+fn check_module(field: &'static str, text: &str) -> Result<(String, Option<String>), RulesError> {
+    let Some((path, query)) = text.split_once('?') else {
+        return Ok((check_path(field, text)?, None));
+    };
+    let url = Url::parse("https://host.test")
+        .expect("a URL")
+        .join(text)
+        .ok();
+    match url {
+        Some(url)
+            if url.query() == Some(query) && url.fragment().is_none() && !path.ends_with('/') =>
+        {
+            Ok((check_path(field, path)?, Some(query.to_owned())))
+        }
+        _ => Err(RulesError::Path {
+            field,
+            found: text.to_owned(),
         }),
     }
 }

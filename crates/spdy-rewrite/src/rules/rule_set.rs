@@ -121,6 +121,7 @@ impl Rules {
                 .cmp(&key(b))
                 .then(b.path.len().cmp(&a.path.len()))
                 .then(a.path.cmp(&b.path))
+                .then(a.import_query.cmp(&b.import_query))
         });
         let twice = entries.windows(2).find(|pair| {
             let key = |entry: &HostRule| {
@@ -129,6 +130,7 @@ impl Rules {
                     entry.scheme,
                     entry.port,
                     entry.path.clone(),
+                    entry.import_query.clone(),
                 )
             };
             key(&pair[0]) == key(&pair[1])

@@ -160,6 +160,10 @@ fn root_relative_import_resolves_to_module_host() {
                 path: "/one.js".to_owned(),
                 ..HostConfig::all_kinds("folder.test")
             },
+            HostConfig {
+                path: "/two.js?v=1".to_owned(),
+                ..HostConfig::all_kinds("folder.test")
+            },
         ],
         ..Config::default()
     };
@@ -183,6 +187,7 @@ fn root_relative_import_resolves_to_module_host() {
         format!("{site}/"): "https://folder.test/",
         format!("{site}/lib/"): at("folder.test/lib/"),
         format!("{site}/one.js"): at("folder.test/one.js"),
+        format!("{site}/two.js?v=1"): at("folder.test/two.js?v=1"),
         format!("{site}/.spdy/"): format!("{site}/.spdy/"),
     });
     assert_eq!(
@@ -193,6 +198,7 @@ fn root_relative_import_resolves_to_module_host() {
                 "https://b.wild.test/": at("b.wild.test/"),
                 "https://folder.test/lib/": at("folder.test/lib/"),
                 "https://folder.test/one.js": at("folder.test/one.js"),
+                "https://folder.test/two.js?v=1": at("folder.test/two.js?v=1"),
             },
             "scopes": {
                 at("a.wild.test/"): of_wild("a.wild.test/"),
