@@ -6,11 +6,13 @@
 //!
 //! - No block inflates past its limit, and accepted headers are within theirs.
 //! - An accepted plain block encodes to its original bytes.
+//! - A compressed block gives what zlib's inflate gives, and fails where that fails.
 //! - The output of each encoder inflates to the original, and the masking encoder writes no more bytes for
 //!   one private value than for another of its length.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use spdy_frame::compress::{Compression, Deflater, Inflater};
+use spdy_frame::dictionary::{dictionary, dictionary_id};
 use spdy_frame::header_block::{BlockLimits, HeaderBlock};
 use spdy_frame::public_headers::is_public;
 use spdy_frame::version::Version;
@@ -18,7 +20,7 @@ use spdy_frame::version::Version;
 use crate::choices::Choices;
 use crate::memory;
 
-/// Bytes held for any input: an inflater and three deflaters, two of them zlib's.
+/// Bytes held for any input: three inflaters and three deflaters, two of them zlib's.
 const MAX_HEAP_BYTES: usize = 1024 * 1024;
 
 /// Decodes the blocks of the wire as compressed or plain blocks, and encodes their contents.
@@ -44,7 +46,9 @@ pub fn check(input: &[u8]) {
         MAX_HEAP_BYTES + block_bytes * blocks.len() + 100 * wire.len(),
         || {
             let headers = if compressed {
-                inflate(version, &limits, &blocks, choices.flag())
+                let begun = choices.flag();
+                agree_with_zlib(version, &blocks);
+                inflate(version, &limits, &blocks, begun)
             } else {
                 decode(version, &limits, &blocks)
             };
@@ -108,6 +112,37 @@ fn inflate(
         }
     }
     taken
+}
+
+/// Inflates `blocks` after a zlib header that states the largest window, and compares each with the result of zlib.
+fn agree_with_zlib(version: Version, blocks: &[Bytes]) {
+    let mut limits = BlockLimits::default();
+    limits.inflated_bytes = 64 * 1024;
+    let mut inflater = Inflater::new(version, limits.clone());
+    let mut zlib = zlib_rs::Inflate::new(false, 15);
+    zlib.set_dictionary(dictionary(version))
+        .expect("a raw inflater accepts any dictionary");
+    let mut head = BytesMut::from(&[0x78, 0x3f][..]);
+    head.put_u32(dictionary_id(version));
+    for block in blocks.iter().filter(|block| !block.is_empty()) {
+        let mut plain = vec![0; limits.inflated_bytes + 1];
+        let before = zlib.total_out();
+        let status = zlib.decompress(block, &mut plain, zlib_rs::InflateFlush::SyncFlush);
+        plain.truncate((zlib.total_out() - before) as usize);
+        let is_valid = status.is_ok() && plain.len() <= limits.inflated_bytes;
+        head.extend_from_slice(block);
+        let inflated = inflater.inflate(&head.split().freeze());
+        assert_eq!(inflated.is_ok(), is_valid, "{block:02x?}");
+        let Ok(inflated) = inflated else {
+            return;
+        };
+        assert_eq!(inflated.plain_bytes, plain.len(), "{block:02x?}");
+        let expected = HeaderBlock::decode_shared(version, plain.into(), &limits);
+        assert_eq!(inflated.headers, expected, "{block:02x?}");
+        if status == Ok(zlib_rs::Status::StreamEnd) {
+            return;
+        }
+    }
 }
 
 /// Decodes `blocks` as plain blocks.

@@ -7,6 +7,11 @@
 //!
 //! The frame's length is where a block ends, not the marker that most writers leave. A writer that
 //! flushed otherwise leaves up to seven bits for the next block, which the inflater keeps.
+//!
+//! zlib-rs has 47 KiB for a stream, and most sessions receive few headers and then wait. So the inflaters of a thread share a
+//! stream of zlib-rs as long as they have received little: each block begins it again, with what was received before as its dictionary.
+
+use std::cell::Cell;
 
 use bytes::{Bytes, BytesMut};
 use zlib_rs::{Inflate, InflateFlush, Status};
@@ -19,21 +24,46 @@ use crate::version::Version;
 /// Plain bytes that come out of zlib at a time. Most blocks fit into one such piece.
 const CHUNK_BYTES: usize = 1024;
 
-/// Window that peers may use; deflate has no larger one.
-const WINDOW_BITS: u8 = 15;
+/// Windows that peers may state, in bits of bytes. Deflate has no larger one. A smaller one counts as the smallest, which sees all
+/// of the dictionary.
+const WINDOW_BITS: (u8, u8) = (11, 15);
+
+/// Dictionary and plain bytes up to which an inflater uses the shared stream: some six requests. They are copied for each block.
+const SHARED_BYTES: usize = 4096;
+
+/// The end of a sync flush: the length of a stored block that is empty, and its complement.
+const SYNC_MARK: [u8; 4] = [0, 0, 0xff, 0xff];
+
+thread_local! {
+    static SHARED: Cell<Option<Box<Inflate>>> = const { Cell::new(None) };
+}
 
 /// Reads header blocks. Every block of the direction must pass through here, whatever becomes of its
 /// stream.
 ///
-/// Holds some 47 KiB from the first block on: 32 KiB of window, the rest tables of zlib-rs. A block costs
-/// three allocations, all for its headers.
+/// Holds the dictionary and the plain bytes so far, up to 4 KiB. If a block does not end with a sync flush, or the peer's window is
+/// larger and more was received, it holds 47 KiB: 32 KiB of window, the rest tables of zlib-rs.
 pub struct Inflater {
     version: Version,
     limits: BlockLimits,
-    /// `None` until the first block that has bytes.
-    zlib: Option<Box<Inflate>>,
+    stream: Stream,
     /// The stream was ended by a final block, which no writer should do.
     ended: bool,
+}
+
+/// The zlib stream between two blocks.
+enum Stream {
+    /// Before the first block that has bytes.
+    New,
+    /// Behind a sync flush. Nothing else of the stream matters to what follows.
+    Text(Text),
+    Zlib(Box<Inflate>),
+}
+
+/// The end of what was received.
+struct Text {
+    bytes: Vec<u8>,
+    window_bits: u8,
 }
 
 impl std::fmt::Debug for Inflater {
@@ -41,13 +71,13 @@ impl std::fmt::Debug for Inflater {
         let Self {
             version,
             limits,
-            zlib,
+            stream,
             ended,
         } = self;
         f.debug_struct("Inflater")
             .field("version", version)
             .field("limits", limits)
-            .field("bytes_in", &zlib.as_ref().map_or(0, |zlib| zlib.total_in()))
+            .field("begun", &!matches!(stream, Stream::New))
             .field("ended", ended)
             .finish_non_exhaustive()
     }
@@ -69,7 +99,7 @@ impl Inflater {
         Self {
             version,
             limits,
-            zlib: None,
+            stream: Stream::New,
             ended: false,
         }
     }
@@ -93,81 +123,191 @@ impl Inflater {
             return Err(InflateError::Ended);
         }
         let mut input = &block[..];
-        let zlib = match &mut self.zlib {
-            Some(zlib) => zlib,
-            none => {
-                input = check_zlib_head(self.version, input)?;
-                // Raw deflate without the zlib wrapper: the stream never ends, so its checksum would never be
-                // checked.
-                let mut zlib = Box::new(Inflate::new(false, WINDOW_BITS));
-                if zlib.set_dictionary(dictionary(self.version)).is_err() {
-                    unreachable!("a raw inflater accepts any dictionary");
+        if matches!(self.stream, Stream::New) {
+            let window_bits;
+            (window_bits, input) = check_zlib_head(self.version, input)?;
+            self.stream = Stream::Text(Text {
+                bytes: dictionary(self.version).to_vec(),
+                window_bits,
+            });
+        }
+        let mut plain = Plain::new();
+        let result = match &mut self.stream {
+            Stream::Zlib(zlib) => plain.read(zlib, input, InflateFlush::SyncFlush, &self.limits),
+            Stream::Text(text) => {
+                let shared = SHARED.take();
+                let mut shared =
+                    shared.unwrap_or_else(|| Box::new(Inflate::new(false, WINDOW_BITS.1)));
+                shared.reset(false);
+                begin_after(&text.bytes, &mut shared);
+                let is_flushed = read_flushed(&mut shared, input, &self.limits, &mut plain);
+                SHARED.set(Some(shared));
+                if is_flushed {
+                    if !text.append(&plain) {
+                        self.stream = Stream::Zlib(text.stream());
+                    }
+                    Ok(false)
+                } else {
+                    let mut zlib = text.stream();
+                    plain = Plain::new();
+                    let result =
+                        plain.read(&mut zlib, input, InflateFlush::SyncFlush, &self.limits);
+                    self.stream = Stream::Zlib(zlib);
+                    result
                 }
-                none.insert(zlib)
             }
+            Stream::New => unreachable!("the stream was begun"),
         };
+        // After a final block there is at most its checksum. This block is complete; the next one ends the session.
+        self.ended = result?;
+        Ok(InflatedBlock {
+            plain_bytes: plain.bytes,
+            headers: plain.headers(self.version, &self.limits),
+        })
+    }
+}
 
-        let mut piece = [0; CHUNK_BYTES];
-        // Empty unless the block is longer than one piece.
-        let mut plain = BytesMut::new();
-        let mut plain_bytes = 0;
+impl Text {
+    /// Adds what a block held. `false` if that is more than is copied for each block.
+    fn append(&mut self, plain: &Plain) -> bool {
+        self.bytes.reserve_exact(plain.bytes);
+        self.bytes.extend_from_slice(&plain.longer);
+        self.bytes.extend_from_slice(&plain.chunk[..plain.len]);
+        let window = 1 << self.window_bits;
+        if self.bytes.len() > SHARED_BYTES && window <= SHARED_BYTES / 2 {
+            self.bytes.drain(..self.bytes.len() - window);
+            self.bytes.shrink_to_fit();
+        }
+        self.bytes.len() <= SHARED_BYTES
+    }
+
+    /// A stream of its own.
+    fn stream(&self) -> Box<Inflate> {
+        let mut zlib = Box::new(Inflate::new(false, self.window_bits));
+        begin_after(&self.bytes, &mut zlib);
+        zlib
+    }
+}
+
+/// Begins raw deflate after `text`. Without the zlib wrapper: the stream never ends, so its checksum would never be checked.
+fn begin_after(text: &[u8], zlib: &mut Inflate) {
+    if zlib.set_dictionary(text).is_err() {
+        unreachable!("a raw inflater accepts any dictionary");
+    }
+}
+
+/// Reads a block that ends with a sync flush, and keeps all of it. `false` if it is none, or too long.
+fn read_flushed(zlib: &mut Inflate, block: &[u8], limits: &BlockLimits, plain: &mut Plain) -> bool {
+    let Some(begin) = block.strip_suffix(&SYNC_MARK) else {
+        return false;
+    };
+    // An error is found again when the block is read as a whole.
+    plain.read(zlib, begin, InflateFlush::Block, limits) == Ok(false)
+        && plain.longer.len() + plain.len == plain.bytes
+        && ends_deflate_block(zlib)
+}
+
+/// Whether the mark of a sync flush ends a deflate block here, with no bits left: zlib stops behind it, although there are more bytes,
+/// and takes them for an empty block.
+fn ends_deflate_block(zlib: &mut Inflate) -> bool {
+    const EMPTY_STORED: [u8; 5] = [0, 0, 0, 0xff, 0xff];
+    let mut more = [0; 9];
+    more[..4].copy_from_slice(&SYNC_MARK);
+    more[4..].copy_from_slice(&EMPTY_STORED);
+    [(&more[..], 4), (&EMPTY_STORED, 5)]
+        .iter()
+        .all(|(input, expected)| {
+            let before = (zlib.total_in(), zlib.total_out());
+            let status = zlib.decompress(input, &mut [0], InflateFlush::Block);
+            status == Ok(Status::Ok)
+                && (zlib.total_in(), zlib.total_out()) == (before.0 + expected, before.1)
+        })
+}
+
+/// The plain bytes of a block.
+struct Plain {
+    /// The last ones.
+    chunk: [u8; CHUNK_BYTES],
+    len: usize,
+    /// Those before: empty unless the block is longer than one chunk.
+    longer: BytesMut,
+    /// All.
+    bytes: usize,
+}
+
+impl Plain {
+    fn new() -> Self {
+        Self {
+            chunk: [0; CHUNK_BYTES],
+            len: 0,
+            longer: BytesMut::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Inflates all of `input`. Returns whether it ended the stream.
+    fn read(
+        &mut self,
+        zlib: &mut Inflate,
+        mut input: &[u8],
+        flush: InflateFlush,
+        limits: &BlockLimits,
+    ) -> Result<bool, InflateError> {
         loop {
             let (in_before, out_before) = (zlib.total_in(), zlib.total_out());
             let status = zlib
-                .decompress(input, &mut piece, InflateFlush::SyncFlush)
+                .decompress(input, &mut self.chunk[self.len..], flush)
                 .map_err(|_| InflateError::Data {
-                    inflated: plain_bytes,
+                    inflated: self.bytes,
                 })?;
             let consumed = (zlib.total_in() - in_before) as usize;
             let produced = (zlib.total_out() - out_before) as usize;
             input = &input[consumed..];
-            plain_bytes += produced;
-            if plain_bytes > self.limits.inflated_bytes {
+            self.len += produced;
+            self.bytes += produced;
+            if self.bytes > limits.inflated_bytes {
                 return Err(InflateError::TooLong {
-                    limit: self.limits.inflated_bytes,
+                    limit: limits.inflated_bytes,
                 });
             }
             if status == Status::StreamEnd {
-                // After a final block there is at most its checksum. This block is complete; the next one ends the
-                // session.
-                self.ended = true;
-                input = &[];
+                return Ok(true);
             }
-            let done = produced < CHUNK_BYTES || self.ended;
-            if done && !input.is_empty() {
+            if self.len == CHUNK_BYTES {
+                // Past the limit the rest is inflated and dropped, so that the next block can be decoded.
+                if self.bytes <= limits.plain_bytes {
+                    self.longer.extend_from_slice(&self.chunk);
+                }
+                self.len = 0;
+            } else if input.is_empty() {
+                return Ok(false);
+            } else if consumed + produced == 0 {
                 return Err(InflateError::Data {
-                    inflated: plain_bytes,
-                });
-            }
-            if done && plain_bytes == produced {
-                let headers = HeaderBlock::decode(self.version, &piece[..produced], &self.limits);
-                return Ok(InflatedBlock {
-                    headers,
-                    plain_bytes,
-                });
-            }
-            // Past the limit the rest is inflated and dropped, so that the next block can be decoded.
-            if plain_bytes <= self.limits.plain_bytes {
-                plain.extend_from_slice(&piece[..produced]);
-            }
-            if done {
-                let headers = if plain_bytes > self.limits.plain_bytes {
-                    let (limit, found) = (self.limits.plain_bytes, plain_bytes);
-                    Err(BlockError::TooLong { limit, found })
-                } else {
-                    HeaderBlock::decode_shared(self.version, plain.freeze(), &self.limits)
-                };
-                return Ok(InflatedBlock {
-                    headers,
-                    plain_bytes,
+                    inflated: self.bytes,
                 });
             }
         }
     }
+
+    fn headers(
+        &mut self,
+        version: Version,
+        limits: &BlockLimits,
+    ) -> Result<HeaderBlock, BlockError> {
+        if self.bytes > limits.plain_bytes {
+            let (limit, found) = (limits.plain_bytes, self.bytes);
+            return Err(BlockError::TooLong { limit, found });
+        }
+        if self.longer.is_empty() {
+            return HeaderBlock::decode(version, &self.chunk[..self.len], limits);
+        }
+        self.longer.extend_from_slice(&self.chunk[..self.len]);
+        HeaderBlock::decode_shared(version, std::mem::take(&mut self.longer).freeze(), limits)
+    }
 }
 
-/// Checks the six bytes before the first deflate data, and returns the bytes after them.
-fn check_zlib_head(version: Version, block: &[u8]) -> Result<&[u8], InflateError> {
+/// Checks the six bytes before the first deflate data, and returns the peer's window and the bytes after them.
+fn check_zlib_head(version: Version, block: &[u8]) -> Result<(u8, &[u8]), InflateError> {
     const METHOD_DEFLATE: u8 = 8;
     const FDICT: u8 = 0x20;
     let head = || InflateError::Head {
@@ -178,7 +318,7 @@ fn check_zlib_head(version: Version, block: &[u8]) -> Result<&[u8], InflateError
     };
     let window_bits = (cmf >> 4) + 8;
     if cmf & 0x0f != METHOD_DEFLATE
-        || window_bits > WINDOW_BITS
+        || window_bits > WINDOW_BITS.1
         || u16::from_be_bytes([*cmf, *flg]) % 31 != 0
         // Without a dictionary most receivers continue with wrong text; the spec requires one.
         || flg & FDICT == 0
@@ -187,7 +327,7 @@ fn check_zlib_head(version: Version, block: &[u8]) -> Result<&[u8], InflateError
     }
     let (expected, found) = (dictionary_id(version), u32::from_be_bytes(*id));
     if found == expected {
-        Ok(rest)
+        Ok((window_bits.max(WINDOW_BITS.0), rest))
     } else {
         Err(InflateError::Dictionary { expected, found })
     }

@@ -10,3 +10,4 @@ mod laws;
 mod support;
 mod transcripts;
 mod vectors;
+mod zlib_streams;
