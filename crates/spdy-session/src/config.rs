@@ -112,8 +112,8 @@ pub struct Config {
     pub version: Version,
     /// How our header blocks are compressed. Default `Compression::CrimeSafe`.
     pub compression: Compression,
-    /// Window size for compressing our header blocks, as a power of two: 11 to 15, for 2 to 32 KiB. The compressor allocates that
-    /// much, and 16 KiB of tables. Default `None`:
+    /// Window size for compressing our header blocks, as a power of two: 11 to 15, for 2 to 32 KiB. The compressor grows up
+    /// to that much, and 16 KiB of tables. Default `None`:
     /// [`DeflateOptions::window_bits`](spdy_frame::compress::DeflateOptions::window_bits).
     pub compression_window_bits: Option<u8>,
     /// Header values that `Compression::CrimeSafe` isolates from all others, in addition to those that a block marks. Default: all

@@ -77,9 +77,8 @@ impl From<Compression> for DeflateOptions {
 
 /// Writes header blocks, in the order in which they go on the wire.
 ///
-/// Holds nothing before the first block. [`Compression::CrimeSafe`] then has 16 KiB of tables, and up to
-/// twice its window as blocks fill it: 32 KiB with a window of 8, and each repeatable value in it once
-/// more. [`Compression::Zlib`] has some 280 KiB with a window of 32, at any level, since zlib-rs has hash
+/// Holds nothing before the first block. [`Compression::CrimeSafe`] then grows with its blocks, from 4 KiB up to 16 KiB of tables
+/// and twice its window: 32 KiB with a window of 8, and each repeatable value in it once more. [`Compression::Zlib`] has some 280 KiB with a window of 32, at any level, since zlib-rs has hash
 /// tables of one size. Neither allocates for a block of usual size.
 pub struct Deflater {
     version: Version,

@@ -96,7 +96,7 @@ impl DeflateEncoder {
             version,
             window,
             secrets,
-            matches: MatchTable::of(version).clone(),
+            matches: MatchTable::new(version),
             written: text.len(),
             last_distance: 0,
             last_block: text.len(),
@@ -115,7 +115,7 @@ impl DeflateEncoder {
         let plain_bytes = headers.plain_len(self.version);
         // Nine bits at most for each byte, and a little for the ends: nothing grows while bits flow.
         out.reserve(plain_bytes + plain_bytes / 8 + 16);
-        self.text.reserve(plain_bytes);
+        self.reserve_text(plain_bytes);
         self.begin_block();
         let mut bits = BitWriter::new(out);
         bits.put(FIXED_BLOCK);
@@ -157,6 +157,17 @@ impl DeflateEncoder {
         bits.put_bytes(&EMPTY_STORED);
         self.trim();
         plain_bytes
+    }
+
+    /// Makes room for a block. Grows by little: most sessions send few blocks, and then wait.
+    fn reserve_text(&mut self, plain_bytes: usize) {
+        const STEP: usize = 256;
+        let needed = self.text.len() + plain_bytes;
+        if needed > self.text.capacity() {
+            let larger = needed.max(self.text.capacity() + self.text.capacity() / 4);
+            let room = larger.next_multiple_of(STEP) - self.text.len();
+            self.text.reserve_exact(room);
+        }
     }
 
     /// Gets ready for a block behind all that is written.
