@@ -52,11 +52,12 @@ impl Buffers {
 
     /// Stores the memory of `buffer` as a spare, if it is empty.
     pub(crate) fn release(&self, buffer: &mut BytesMut) {
-        if !buffer.is_empty() || buffer.capacity() == 0 {
+        if !buffer.is_empty() {
             return;
         }
         let buffer = std::mem::take(buffer);
-        if buffer.capacity() > MAX_SPARE_BYTES {
+        // A buffer whose last byte was consumed has no capacity, but memory.
+        if buffer.capacity() == 0 || buffer.capacity() > MAX_SPARE_BYTES {
             return;
         }
         // A thread that ends needs no spare buffers.
@@ -71,6 +72,8 @@ impl Buffers {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Buf;
+
     use super::*;
 
     #[test]
@@ -82,6 +85,16 @@ mod tests {
         let mut other = BytesMut::new();
         WRITE.acquire(&mut other);
         assert_eq!((other.as_ptr(), other.len()), (memory, 0));
+    }
+
+    /// Regression: an idle session kept such a buffer, a kilobyte after a response of that length.
+    #[test]
+    fn a_buffer_consumed_to_its_last_byte_is_freed() {
+        let mut full = BytesMut::from(&[0; 1000][..]);
+        full.advance(1000);
+        let memory = full.as_ptr();
+        WRITE.release(&mut full);
+        assert_ne!(full.as_ptr(), memory);
     }
 
     #[test]

@@ -33,6 +33,8 @@ use crate::session::shared::Shared;
 
 /// Bytes of frames collected before a write.
 const WRITE_AHEAD: usize = 64 * 1024;
+/// Capacity of a new write buffer, so that one batch seldom fills it: then it can be used again.
+const MIN_WRITE_BUFFER: usize = 4 * 1024;
 /// Bytes per read.
 const READ_BYTES: usize = 32 * 1024;
 /// Maximum number of reads before the driver handles input and writes, and of passes before it yields to other tasks.
@@ -237,6 +239,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
     /// Writes the machine's output; returns its next deadline.
     fn send(&mut self, cx: &mut Context<'_>) -> Option<Instant> {
         buffers::WRITE.acquire(&mut self.out);
+        if self.out.capacity() == 0 {
+            self.out.reserve(MIN_WRITE_BUFFER);
+        }
         let next_timeout = loop {
             let now = self.shared.runtime.now();
             let mut old = None;
