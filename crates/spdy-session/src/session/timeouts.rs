@@ -3,6 +3,8 @@
 //! Each timeout is an instant at which a wait began, plus a duration of the configuration. Timeouts need not be exact: they are for
 //! peers that stall.
 
+use std::collections::VecDeque;
+
 use spdy_clock::Instant;
 use spdy_frame::status::RstStatus;
 
@@ -12,6 +14,9 @@ use crate::limit::Limit;
 use crate::session::endpoint::Session;
 use crate::state::deadlines::track_wait;
 use crate::state::stream::State;
+
+/// Room for events that a session without streams keeps.
+const MAX_IDLE_EVENTS: usize = 32;
 
 /// Bytes that may be unread in front of a stalled program while the peer itself still reads: the capacity of a pipe in Linux.
 const PIPE_BYTES: u64 = 64 * 1024;
@@ -44,6 +49,12 @@ impl Session {
             self.stats.limits.count(Limit::EventQueue);
         }
         self.deadlines.is_event_queue_full = is_event_queue_full;
+        if self.events.is_empty()
+            && self.events.capacity() > MAX_IDLE_EVENTS
+            && self.streams.active() == 0
+        {
+            self.events = VecDeque::new(); // the burst is over
+        }
         let stopped = self.is_full();
         if self.deadlines.is_reading_stopped && !stopped {
             self.pings.restart_wait(now);

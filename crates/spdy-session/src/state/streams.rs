@@ -16,6 +16,9 @@ const MAX_REMEMBERED_IDS: usize = 64;
 /// Limit of spare queues: as many as streams that are usually allowed at once.
 const MAX_SPARE_QUEUES: usize = 128;
 
+/// Slots that a session keeps when its last stream is removed. With more it had a burst, and may now wait for long.
+const MAX_IDLE_SLOTS: usize = 16;
+
 /// Capacity of a spare queue, items: slightly more than an answer in memory needs.
 const SPARE_ITEMS: usize = 8;
 
@@ -134,6 +137,9 @@ impl Streams {
                 slot
             }
             None => {
+                if self.slots.is_empty() {
+                    self.slots.reserve_exact(1); // many sessions never have two streams at once
+                }
                 self.slots.push(Some(stream));
                 (self.slots.len() - 1) as u32
             }
@@ -170,7 +176,19 @@ impl Streams {
             self.side_mut(id).active -= 1;
         }
         self.free.push(slot);
+        if self.free.len() == self.slots.len() && self.slots.capacity() > MAX_IDLE_SLOTS {
+            self.release_memory();
+        }
         stream
+    }
+
+    /// Returns the memory of slots and queues, when there are no streams.
+    fn release_memory(&mut self) {
+        self.slots = Vec::new();
+        self.free = Vec::new();
+        self.ours.entries = Vec::new();
+        self.theirs.entries = Vec::new();
+        self.spare = Vec::new();
     }
 
     /// Removes a stream that has ended, and keeps its queue for the next one. Returns the growth of its receive window, bytes.

@@ -94,7 +94,7 @@ pub(super) fn open_push(
             block_check::check_length(shared.version, &block)?;
             let key = shared.command(|state| {
                 state.check_origin(parent, request.uri())?;
-                let key = state.entries.insert(Entry::new(StreamId::ZERO, 1));
+                let key = state.insert(Entry::new(StreamId::ZERO, 1));
                 let written = state.write_push_syn(key, &block, parent, priority);
                 written.inspect_err(|_| drop(state.entries.remove(key)))?;
                 Ok::<_, Error>(key)
@@ -109,7 +109,7 @@ pub(super) fn open_push(
                 if let limit @ 0 = state.machine.max_open_streams() {
                     return Err(Error::TooManyStreams { limit });
                 }
-                Ok::<_, Error>(state.entries.insert(Entry::new(StreamId::ZERO, 1)))
+                Ok::<_, Error>(state.insert(Entry::new(StreamId::ZERO, 1)))
             })?;
             let stream = StreamRef::from_counted(shared.clone(), key);
             (stream, Kind::Deferred { parent, priority })

@@ -151,7 +151,7 @@ impl State {
         // The recipient of a unidirectional stream cannot send on it.
         entry.fin_sent = opening.unidirectional;
         entry.opening = Some(Box::new(opening));
-        let key = self.entries.insert(entry);
+        let key = self.insert(entry);
         self.by_id.insert(id, key);
         if self.claims.is_some() {
             self.wait_for_claim(key);

@@ -42,6 +42,9 @@ impl Hasher for IdHasher {
     }
 }
 
+/// Entries whose memory a session keeps when the last one is removed. With more it had a burst, and may now wait for long.
+const MAX_IDLE_ENTRIES: usize = 16;
+
 /// A stream that cannot be opened yet.
 pub(crate) struct QueuedOpen {
     pub(crate) key: usize,
@@ -113,12 +116,12 @@ impl State {
         match opened {
             Some(Ok(id)) => {
                 entry.id = id;
-                let key = self.entries.insert(entry);
+                let key = self.insert(entry);
                 self.by_id.insert(id, key);
                 Ok(key)
             }
             Some(Err(OpenError::Full { .. })) | None if may_wait => {
-                let key = self.entries.insert(entry);
+                let key = self.insert(entry);
                 self.waiting.insert(
                     (open.priority, self.next_ticket),
                     QueuedOpen { key, headers, open },
@@ -272,7 +275,20 @@ impl State {
         if self.entries[key].id.is_zero() {
             self.waiting.retain(|_, waiting| waiting.key != key);
         }
-        Some(self.entries.remove(key))
+        let entry = self.entries.remove(key);
+        if self.entries.is_empty() && self.entries.capacity() > MAX_IDLE_ENTRIES {
+            self.entries = Slab::new();
+            self.by_id.shrink_to_fit();
+        }
+        Some(entry)
+    }
+
+    /// Stores an entry and returns its key.
+    pub(crate) fn insert(&mut self, entry: Entry) -> usize {
+        if self.entries.capacity() == 0 {
+            self.entries.reserve_exact(1); // many sessions never have two streams at once
+        }
+        self.entries.insert(entry)
     }
 
     /// Records a response with `status` on the stream `key`.
