@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::TryFutureExt;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
@@ -188,12 +189,14 @@ fn is_write_timeout(error: &spdy::Error) -> bool {
 
 /// Serves `io` until its session ends. After the stop, or when it has been idle for too long, GOAWAY ends it. `may_be_31`: the
 /// client may speak 3.1 although 3 was assumed.
-pub(crate) async fn serve(
+///
+/// Not an `async fn`: it would hold the builder and its parts for as long as the session lasts.
+pub(crate) fn serve(
     io: BoxIo,
     version: Version,
     may_be_31: bool,
     terms: ServeContext<'_>,
-) -> Result<(), ConnectionError> {
+) -> impl Future<Output = Result<(), ConnectionError>> + use<> {
     let ServeContext {
         secure,
         handler,
@@ -245,7 +248,6 @@ pub(crate) async fn serve(
     };
     builder
         .serve_until(io, runtime.clone(), service, end_requested(options, stop))
-        .await
         .map_err(ConnectionError::Spdy)
 }
 

@@ -132,26 +132,30 @@ pub async fn serve_quic(
 ///
 /// An error that ends the connection is only in the debug log: clients disconnect at any time. Returns how the client behaved,
 /// as [`Listener::run`](spdy_net::listen::Listener::run) expects.
-pub async fn serve_connection(
+// Not an `async fn`: it would hold the configuration twice, for as long as the connection is open.
+pub fn serve_connection(
     io: BoxIo,
     site: Arc<Site>,
     config: ServeConfig,
     runtime: SharedRuntime,
-) -> Conduct {
+) -> impl Future<Output = Conduct> + Send {
     let handler = Arc::new(handler(site, &config, &runtime));
-    let mut options = config.options;
-    options.http2_push = config.pusher.is_some();
-    let (protocols, tls, options) = (&config.protocols, config.tls.as_ref(), &options);
-    let served = spdy_net::serve::serve_connection(
-        io,
-        handler,
+    let ServeConfig {
         protocols,
         tls,
-        options,
-        &runtime,
-        &config.stop,
-    );
-    conduct(served.await)
+        mut options,
+        stop,
+        pusher,
+        ..
+    } = config;
+    options.http2_push = pusher.is_some();
+    async move {
+        let tls = tls.as_ref();
+        let served = spdy_net::serve::serve_connection(
+            io, handler, &protocols, tls, &options, &runtime, &stop,
+        );
+        conduct(served.await)
+    }
 }
 
 fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> SiteHandler {

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use spdy_net_core::latch::Latch;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
@@ -33,10 +34,10 @@ impl OpenConnections {
     ) where
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
-        self.spawn(permit, async move {
-            let conduct = serving.await.into();
-            admitted.ended(conduct);
-        });
+        self.spawn(
+            permit,
+            serving.map(|conduct| admitted.ended(conduct.into())),
+        );
     }
 
     /// Spawns `serving`, which uses its slot until it ends.
@@ -45,10 +46,8 @@ impl OpenConnections {
         permit: OwnedSemaphorePermit,
         serving: impl Future<Output = ()> + Send + 'static,
     ) {
-        self.0.spawn(async move {
-            serving.await;
-            drop(permit);
-        });
+        // Not an async block: it would have room for `serving` twice, for as long as the connection is open.
+        self.0.spawn(serving.map(|()| drop(permit)));
     }
 
     /// Waits until all have ended, and then `rest`, but no longer than `patience`. Connections that are still open are then

@@ -49,7 +49,8 @@ where
 /// An option whose documentation states no default has that of the field with its name in [`Config`](crate::Config).
 #[derive(Clone)]
 pub struct Builder {
-    config: Config,
+    /// Boxed: the future that serves a session has room for its builder until it ends.
+    config: Box<Config>,
     send_trailers: bool,
     push_form: PushForm,
     metrics: Option<Metrics>,
@@ -77,7 +78,7 @@ impl Builder {
     #[must_use]
     pub fn new(version: Version) -> Self {
         Self {
-            config: Config::new(Role::Server, version),
+            config: Box::new(Config::new(Role::Server, version)),
             send_trailers: false,
             metrics: None,
             push_form: PushForm::default(),
@@ -116,7 +117,7 @@ impl Builder {
             metrics: self.metrics,
             claims: None,
         };
-        let shared = Shared::new(self.config, runtime, choices);
+        let shared = Shared::new(*self.config, runtime, choices);
         (
             Accept {
                 shared: shared.clone(),

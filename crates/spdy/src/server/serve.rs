@@ -124,13 +124,15 @@ impl Builder {
 
     /// Like [`serve_until`](Self::serve_until), for a service that may fail: its stream is then reset with
     /// INTERNAL_ERROR.
-    pub(crate) async fn serve_fallible<T, S, F, B, E>(
+    ///
+    /// The session begins here, not in the future, which would hold the builder for as long as the session lasts.
+    pub(crate) fn serve_fallible<T, S, F, B, E>(
         self,
         io: T,
         runtime: SharedRuntime,
         mut service: S,
         stop: impl Future<Output = ()> + Send,
-    ) -> Result<(), Error>
+    ) -> impl Future<Output = Result<(), Error>>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send,
         S: FnMut(Request<Body>) -> F + Send,
@@ -141,22 +143,25 @@ impl Builder {
     {
         let on_bad_request = self.on_bad_request.clone();
         let (mut accept, mut connection) = self.handshake(io, runtime.clone());
-        let mut stop = pin!(stop.fuse());
-        poll_fn(|cx| {
-            if stop.as_mut().poll(cx).is_ready() {
-                accept.handle().shutdown();
-            }
-            connection.poll_run(cx, |cx| {
-                serve_all(
-                    &mut accept,
-                    &runtime,
-                    &mut service,
-                    on_bad_request.as_ref(),
-                    cx,
-                );
+        let stop = stop.fuse();
+        async move {
+            let mut stop = pin!(stop);
+            poll_fn(|cx| {
+                if stop.as_mut().poll(cx).is_ready() {
+                    accept.handle().shutdown();
+                }
+                connection.poll_run(cx, |cx| {
+                    serve_all(
+                        &mut accept,
+                        &runtime,
+                        &mut service,
+                        on_bad_request.as_ref(),
+                        cx,
+                    );
+                })
             })
-        })
-        .await
+            .await
+        }
     }
 }
 
