@@ -154,9 +154,9 @@ async fn accelerate(
     });
     let mut succession = Succession::listen(sockets)?;
     let remember = config.listen.remember_windows;
-    let windows = remember.then(|| RememberedWindows::new(runtime.clone()));
+    let windows = (remember != Some(false)).then(|| RememberedWindows::new(runtime.clone()));
     #[cfg(target_os = "linux")]
-    let _initial_window = remember.then(|| InitialWindowOption::attach(notices));
+    let _initial_window = InitialWindowOption::attach(remember, notices);
     (run_options.on_ready)(&listeners.ready(&protocols, &names))?;
     if let Some(telemetry) = sends {
         telemetry.announce();

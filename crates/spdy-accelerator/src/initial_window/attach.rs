@@ -16,10 +16,13 @@ pub(crate) struct InitialWindowOption {
 }
 
 impl InitialWindowOption {
-    /// Attaches the program. Without the capabilities, on an older kernel or without control groups of version 2 it reports that, and
-    /// connections start with the system's window.
-    pub(crate) fn attach(notices: &Notices) -> Option<Self> {
-        Self::try_attach()
+    /// Attaches the program, unless `remember` forbids it. Without the capabilities, on an older kernel or without control groups of version 2
+    /// it reports that, and connections start with the system's window.
+    pub(crate) fn attach(remember: Option<bool>, notices: &Notices) -> Option<Self> {
+        if remember == Some(false) {
+            return None;
+        }
+        Self::try_attach(remember.is_some())
             .inspect_err(|reason| {
                 notices.info(format_args!(
                     "TCP connections start with the system's congestion window: {reason:#}"
@@ -28,9 +31,9 @@ impl InitialWindowOption {
             .ok()
     }
 
-    fn try_attach() -> anyhow::Result<Self> {
-        // Before the system call: a filter of system calls may end programs that make it.
-        capabilities::check()?;
+    /// Attaches the program. A filter of system calls may end this process for it: with one, that happens only if `is_requested`.
+    fn try_attach(is_requested: bool) -> anyhow::Result<Self> {
+        capabilities::check(is_requested)?;
         let folder = control_group::of_this_process()?;
         let group = File::open(&folder)
             .with_context(|| format!("cannot open the control group {}", folder.display()))?;
@@ -93,7 +96,7 @@ mod tests {
         windows.record(Ipv4Addr::LOCALHOST.into(), reached);
         assert_eq!(window_of_new_connection(&windows), before);
 
-        let attached = InitialWindowOption::try_attach();
+        let attached = InitialWindowOption::try_attach(true);
         let attached = attached.expect("root, or CAP_BPF and CAP_NET_ADMIN");
         assert_eq!(window_of_new_connection(&windows), 40);
         drop(attached);

@@ -2,10 +2,14 @@
 //!
 //! ```c
 //! SEC("cgroup/setsockopt") int initial_window(struct bpf_sockopt *option) {
-//!     if (option->level != IPPROTO_TCP || option->optname != TCP_BPF_IW) return 1;   // the system handles it
+//!     if (option->level != IPPROTO_TCP || option->optname != TCP_BPF_IW) {
+//!         if (option->optlen > 4096) option->optlen = 0;                             // the value is longer than was copied
+//!         return 1;                                                                  // the system handles it
+//!     }
 //!     u32 *value = option->optval;
 //!     if (value + 1 > option->optval_end) return 0;                                  // EPERM
 //!     u32 packets = *value;
+//!     if (packets > 64) return 0;                                                    // other programs of the group may ask too
 //!     if (bpf_setsockopt(option->sk, IPPROTO_TCP, TCP_BPF_IW, &packets, 4)) return 0;
 //!     option->optlen = -1;                                                           // handled
 //!     return 1;
@@ -16,6 +20,7 @@ use object::write::{Object, Symbol, SymbolSection};
 use object::{
     Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope,
 };
+use spdy_net::congestion::MAX_INITIAL_WINDOW;
 
 /// The name of the program in its object file.
 pub(super) const NAME: &str = "initial_window";
@@ -26,6 +31,10 @@ const LICENCE: &[u8] = b"Dual MIT/GPL\0";
 
 const IPPROTO_TCP: i32 = 6;
 const TCP_BPF_IW: i32 = 1001;
+/// The largest window that the program sets.
+const MAX_PACKETS: i32 = MAX_INITIAL_WINDOW as i32;
+/// Bytes of a value that the kernel copies for the program.
+const COPIED_BYTES: i32 = 4096;
 /// The number of the function `bpf_setsockopt`.
 const BPF_SETSOCKOPT: i32 = 49;
 
@@ -94,9 +103,24 @@ impl Instruction {
         Self::new(0x55, a, 0, count, constant)
     }
 
+    /// Skips `count` instructions if `a > constant`, of 64 bits without a sign.
+    const fn skip_if_more(count: i16, a: u8, constant: i32) -> Self {
+        Self::new(0x25, a, 0, count, constant)
+    }
+
+    /// Skips `count` instructions if `a <= constant`, of 32 bits with a sign.
+    const fn skip_if_at_most(count: i16, a: u8, constant: i32) -> Self {
+        Self::new(0xd6, a, 0, count, constant)
+    }
+
     /// Skips `count` instructions if `a > b`.
     const fn skip_if_greater(count: i16, a: u8, b: u8) -> Self {
         Self::new(0x2d, a, b, count, 0)
+    }
+
+    /// Skips `count` instructions.
+    const fn skip_always(count: i16) -> Self {
+        Self::new(0x05, 0, 0, count, 0)
     }
 
     /// `r0 = function(r1, r2, r3, r4, r5)`
@@ -124,20 +148,21 @@ impl Instruction {
 }
 
 /// The instructions. Register 1 has the argument at the start, and register 10 is the end of the stack.
-fn instructions() -> [Instruction; 26] {
+fn instructions() -> [Instruction; 31] {
     use Instruction as I;
     [
         I::copy(6, 1),
         I::load_u32(2, 6, field::LEVEL),
-        I::skip_unless_equal(19, 2, IPPROTO_TCP), // to PASS
+        I::skip_unless_equal(20, 2, IPPROTO_TCP), // to PASS
         I::load_u32(2, 6, field::OPTNAME),
-        I::skip_unless_equal(17, 2, TCP_BPF_IW), // to PASS
+        I::skip_unless_equal(18, 2, TCP_BPF_IW), // to PASS
         I::load_u64(4, 6, field::OPTVAL),
         I::load_u64(2, 6, field::OPTVAL_END),
         I::copy(3, 4),
         I::add(3, 4),
-        I::skip_if_greater(14, 3, 2), // to FAIL
+        I::skip_if_greater(19, 3, 2), // to FAIL
         I::load_u32(2, 4, 0),
+        I::skip_if_more(17, 2, MAX_PACKETS), // to FAIL
         I::store_u32(10, -4, 2),
         I::load_u64(1, 6, field::SK),
         I::set(2, IPPROTO_TCP),
@@ -146,10 +171,16 @@ fn instructions() -> [Instruction; 26] {
         I::add(4, -4),
         I::set(5, 4),
         I::call(BPF_SETSOCKOPT),
-        I::skip_unless_equal(4, 0, 0), // to FAIL
+        I::skip_unless_equal(8, 0, 0), // to FAIL
         I::set(1, -1),
-        I::store_u32(6, field::OPTLEN, 1),
+        I::skip_always(3), // to DONE
         // PASS
+        I::load_u32(2, 6, field::OPTLEN),
+        I::skip_if_at_most(2, 2, COPIED_BYTES), // to RETURN
+        I::set(1, 0),
+        // DONE
+        I::store_u32(6, field::OPTLEN, 1),
+        // RETURN
         I::set(0, 1),
         I::exit(),
         // FAIL

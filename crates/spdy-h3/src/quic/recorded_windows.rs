@@ -25,6 +25,9 @@ impl RecordedWindows {
 
 impl Drop for RecordedWindows {
     fn drop(&mut self) {
+        if self.connection.remote_address().ip() != self.client {
+            return; // the client has moved, and the window is of its new path
+        }
         let path = self.connection.stats().path;
         let packets = path.cwnd / u64::from(DATAGRAM_BYTES);
         let sample = WindowSample {

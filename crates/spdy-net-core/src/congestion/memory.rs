@@ -41,17 +41,16 @@ struct ReachedWindow {
 
 impl WindowMemory {
     /// Records a sample of a connection to `client`. A window that was reached without a loss raises the memory; one after a loss
-    /// replaces it.
+    /// lowers it, at most to half: the loss may be one client's that left.
     pub fn record(&mut self, now: Instant, client: IpAddr, sample: WindowSample) {
         let network = network_of(client);
         let packets = sample.window_packets.min(2 * MAX_INITIAL_WINDOW);
         match self.networks.get_mut(&network) {
-            Some(reached)
-                if sample.has_losses
-                    || packets >= reached.packets
-                    || now - reached.at > MAX_AGE =>
-            {
+            Some(reached) if packets >= reached.packets || now - reached.at > MAX_AGE => {
                 *reached = ReachedWindow { packets, at: now };
+            }
+            Some(reached) if sample.has_losses => {
+                reached.packets = packets.max(reached.packets / 2);
             }
             Some(_) => {}
             None if initial_window(packets) > DEFAULT_INITIAL_WINDOW => {
@@ -156,10 +155,12 @@ mod tests {
         let mut memory = reached(80);
         memory.record(at(1), CLIENT, sample(12, false));
         assert_eq!(memory.initial_window(at(2), CLIENT), 40);
-        memory.record(at(3), CLIENT, sample(30, true));
-        assert_eq!(memory.initial_window(at(4), CLIENT), 15);
-        memory.record(at(5), CLIENT, sample(4, true));
-        assert_eq!(memory.initial_window(at(6), CLIENT), 10);
+        memory.record(at(3), CLIENT, sample(50, true));
+        assert_eq!(memory.initial_window(at(4), CLIENT), 25);
+        memory.record(at(5), CLIENT, sample(1, true));
+        assert_eq!(memory.initial_window(at(6), CLIENT), 12);
+        memory.record(at(7), CLIENT, sample(1, true));
+        assert_eq!(memory.initial_window(at(8), CLIENT), 10);
     }
 
     #[test]

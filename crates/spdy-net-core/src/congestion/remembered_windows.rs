@@ -9,7 +9,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
 use super::congestion_socket::CongestionSocket;
-use super::memory::{DEFAULT_INITIAL_WINDOW, WindowMemory, WindowSample};
+use super::memory::{WindowMemory, WindowSample};
 use super::sampled_stream::SampledStream;
 use crate::network::BoxIo;
 
@@ -43,15 +43,16 @@ impl RememberedWindows {
         self.0.memory.lock().record(self.now(), client, sample);
     }
 
-    /// Sets the initial window of a connection that was just accepted, and records its windows as long as it exists.
+    /// Sets the initial window of a connection that was just accepted, if that makes it larger, and records its windows as long as it exists.
     ///
     /// The initial window of TCP stays the system's, unless a BPF program handles the socket option TCP_BPF_IW (Linux).
     #[must_use]
     pub fn start(&self, stream: impl CongestionSocket + 'static, client: IpAddr) -> BoxIo {
         let packets = self.initial_window(client);
-        if packets > DEFAULT_INITIAL_WINDOW
-            && let Err(error) = stream.set_initial_window(packets)
-        {
+        let is_larger = stream
+            .window()
+            .is_ok_and(|present| packets > present.packets);
+        if is_larger && let Err(error) = stream.set_initial_window(packets) {
             tracing::debug!(%error, packets, "cannot set the initial window of a connection");
         }
         Box::new(SampledStream::new(stream, client, self.clone()))

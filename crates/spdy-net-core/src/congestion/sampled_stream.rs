@@ -26,12 +26,14 @@ pub(super) struct SampledStream<S: CongestionSocket> {
 
 impl<S: CongestionSocket> SampledStream<S> {
     pub(super) fn new(stream: S, client: IpAddr, windows: RememberedWindows) -> Self {
+        // Those of the handshake say little about the path's capacity.
+        let retransmissions = stream.window().map_or(0, |window| window.retransmissions);
         Self {
             stream,
             client,
             windows,
             bytes_since_sample: 0,
-            retransmissions: 0,
+            retransmissions,
         }
     }
 

@@ -45,8 +45,9 @@ pub struct ListenConfig {
     /// is requested.
     pub client_certificates: Option<ClientCertificatesConfig>,
     /// Whether connections start with the congestion window that earlier ones from the same network have reached. Over TCP this needs
-    /// Linux 5.15 and the capabilities CAP_BPF and CAP_NET_ADMIN. Default `true`.
-    pub remember_windows: bool,
+    /// Linux 5.15 and the capabilities CAP_BPF and CAP_NET_ADMIN. Default `true`, but not over TCP if a filter of system calls is active: it
+    /// may end programs that load BPF.
+    pub remember_windows: Option<bool>,
 }
 
 /// The certificates of clients (mutual TLS).
@@ -78,7 +79,7 @@ impl Default for ListenConfig {
             trusted: Vec::new(),
             proxy_protocol: false,
             client_certificates: None,
-            remember_windows: true,
+            remember_windows: None,
         }
     }
 }

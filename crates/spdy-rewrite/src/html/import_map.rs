@@ -132,9 +132,12 @@ fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHo
             let is_allowed = judged.written.is_some();
             if is_allowed || named.contains(&own.origin().ascii_serialization()) {
                 let to = place.site_path(&path);
-                let head = to.strip_suffix(target(&own)).unwrap_or_default();
+                let Some(head) = to.strip_suffix(target(&own)) else {
+                    continue;
+                };
+                let root = format!("{head}/");
                 all.push(MappedHost {
-                    root: format!("{head}/"),
+                    root,
                     to,
                     own,
                     is_allowed,

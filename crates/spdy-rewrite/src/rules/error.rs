@@ -29,7 +29,7 @@ pub enum RulesError {
     },
     /// A path that is not in the form that it has in URLs.
     #[error(
-        "{field} \"{found}\": expected a path that begins with /, and ends with / to include all paths below it"
+        "{field} \"{found}\": expected a path that begins with /, encoded as in URLs (`%5E` for `^`), and ends with / to include all paths below it"
     )]
     Path {
         /// The field.

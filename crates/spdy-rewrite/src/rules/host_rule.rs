@@ -197,7 +197,13 @@ pub(crate) fn check_path(field: &'static str, path: &str) -> Result<String, Rule
         .join(path)
         .ok();
     match url {
-        Some(url) if url.path() == path && url.query().is_none() && url.fragment().is_none() => {
+        // Browsers write `^` as `%5E`, and the crate `url` does not.
+        Some(url)
+            if url.path() == path
+                && !path.contains('^')
+                && url.query().is_none()
+                && url.fragment().is_none() =>
+        {
             Ok(path.to_owned())
         }
         _ => Err(RulesError::Path {

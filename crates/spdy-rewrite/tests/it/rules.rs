@@ -122,6 +122,14 @@ fn invalid_config_is_an_error() {
             "hosts.path",
         ),
         (
+            "[[hosts]]\nhost = 'a.test'\npath = '/b@^1.2?target=es2022'",
+            "(`%5E` for `^`)",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\npath = '/b/?q'",
+            "hosts.path \"/b/?q\"",
+        ),
+        (
             "[[hosts]]\nhost = 'a.test'\npath = '/a/'\nexcept = ['/b/']",
             "hosts.except \"/b/\": expected a path below hosts.path \"/a/\"",
         ),
