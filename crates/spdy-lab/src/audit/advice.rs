@@ -295,6 +295,9 @@ fn is_of_host(entry: &HostConfig, place: &Place) -> bool {
 
 /// Adds `kind` to the existing entries for this place, and to one for all of it.
 fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
+    if place.path.contains('^') {
+        return; // no browser sends it like this: the recording is of another client
+    }
     let mut is_there = false;
     for entry in &mut rewrite.hosts {
         if is_of_host(entry, place) && entry.path.starts_with(&place.path) {
