@@ -53,21 +53,10 @@ impl InitialWindowOption {
 mod tests {
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-    use nix::sys::socket::getsockopt;
-    use nix::{getsockopt_impl, libc, sockopt_impl};
     use spdy::runtime::{SharedRuntime, TokioRuntime};
-    use spdy_net::congestion::{RememberedWindows, WindowSample};
+    use spdy_net::congestion::{CongestionSocket, RememberedWindows, WindowSample};
 
     use super::*;
-
-    sockopt_impl!(
-        /// State of a connection.
-        TcpInfo,
-        GetOnly,
-        libc::IPPROTO_TCP,
-        libc::TCP_INFO,
-        libc::tcp_info
-    );
 
     /// The congestion window of a connection that [`RememberedWindows::start`] was called for, packets.
     fn window_of_new_connection(windows: &RememberedWindows) -> u32 {
@@ -76,9 +65,10 @@ mod tests {
         let (accepted, client) = listener.accept().unwrap();
         accepted.set_nonblocking(true).unwrap();
         let same_socket = accepted.try_clone().unwrap();
-        let stream = tokio::net::TcpStream::from_std(accepted).unwrap();
+        let [stream, same_socket] =
+            [accepted, same_socket].map(|it| tokio::net::TcpStream::from_std(it).unwrap());
         let _io = windows.start(stream, client.ip());
-        getsockopt(&same_socket, TcpInfo).unwrap().tcpi_snd_cwnd
+        same_socket.window().unwrap().packets
     }
 
     /// Needs the capabilities. `SPDY_SKIP_NAMESPACES=1` skips it on a machine that does not grant them.

@@ -147,7 +147,7 @@ impl Listener {
             };
             open.reap();
             let accepted = match accepted {
-                Ok(accepted) => accepted,
+                Ok((stream, from)) => (options.start(stream, from), from),
                 Err(error) => {
                     tracing::warn!(%error, address = %self.address, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
@@ -159,18 +159,14 @@ impl Listener {
                 permit = door.wait_for_place() => permit,
                 () = stop.wait() => break Some(accepted),
             };
-            let (stream, from) = accepted;
-            keeper.accept(&mut open, (options.start(stream, from), from), permit);
+            keeper.accept(&mut open, accepted, permit);
         };
         drop(self.socket);
         let stopped = tokio::time::Instant::now();
         if let Some(accepted) = waits {
             // Only this process can serve it: it was already accepted.
             match tokio::time::timeout(options.drain_timeout, door.wait_for_place()).await {
-                Ok(permit) => {
-                    let (stream, from) = accepted;
-                    keeper.accept(&mut open, (options.start(stream, from), from), permit);
-                }
+                Ok(permit) => keeper.accept(&mut open, accepted, permit),
                 Err(_) => tracing::warn!("a connection waited for a free slot until shutdown"),
             }
         }
