@@ -27,6 +27,14 @@ pub enum RulesError {
         /// The error.
         reason: String,
     },
+    /// A query of a path that no import map would have.
+    #[error(
+        "hosts.path \"{path}\" has a query, which only import maps use: expected `script` in `kinds` and no `shared`"
+    )]
+    UselessQuery {
+        /// The path with its query.
+        path: String,
+    },
     /// A path that is not in the form that it has in URLs.
     #[error(
         "{field} \"{found}\": expected a path that begins with /, encoded as in URLs (`%5E` for `^`), and ends with / to include all paths below it"

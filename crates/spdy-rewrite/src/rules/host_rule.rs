@@ -52,6 +52,11 @@ impl HostRule {
             });
         }
         let (path, import_query) = check_module("hosts.path", &config.path)?;
+        if import_query.is_some() && (config.shared || !kinds.has(Kind::Script)) {
+            return Err(RulesError::UselessQuery {
+                path: config.path.clone(),
+            });
+        }
         let except = config.except.iter().map(|part| check_part(part, &path));
         let except = except.collect::<Result<_, _>>()?;
         let pattern = HostPattern::parse(name).map_err(wrong)?;

@@ -130,6 +130,14 @@ fn invalid_config_is_an_error() {
             "hosts.path \"/b/?q\"",
         ),
         (
+            "[[hosts]]\nhost = 'a.test'\npath = '/b?q'\nkinds = ['style']",
+            "hosts.path \"/b?q\" has a query",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\npath = '/b?q'\nkinds = ['script']\nshared = true",
+            "hosts.path \"/b?q\" has a query",
+        ),
+        (
             "[[hosts]]\nhost = 'a.test'\npath = '/a/'\nexcept = ['/b/']",
             "hosts.except \"/b/\": expected a path below hosts.path \"/a/\"",
         ),
