@@ -45,9 +45,9 @@ const SPOKEN: [Protocol; 1] = [Protocol::Spdy(Version::V31)];
 const BODY: usize = 1024;
 /// Sessions of a client process that shake hands, or send a request, at the same time.
 const AT_ONCE: usize = 64;
-/// How long everything is let be before memory is read.
+/// Time without activity before memory is read.
 const QUIET: Duration = Duration::from_secs(2);
-/// Files of a process that are no sessions.
+/// Open files of a process besides those of its sessions.
 const OTHER_FILES: u64 = 200;
 /// Sessions from one address of the client: it has about 28,000 ports.
 const SESSIONS_PER_ADDRESS: usize = 20_000;
