@@ -6,11 +6,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::Request;
-use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy::runtime::{BoxFuture, Runtime, SharedRuntime, TokioRuntime};
 use spdy::{Frame, Priority, StreamId, Version};
+use spdy_clock::Instant;
 use spdy_frame::compress::{Compression, DeflateOptions, Deflater};
 use spdy_frame::frame::SynStream;
 use spdy_net::protocol::Protocol;
@@ -143,6 +145,27 @@ fn session_bytes(site: Site, wire: Bytes) -> (u64, u64) {
     (bytes, counted.stats().requests)
 }
 
+/// When a session has returned the memory that it keeps for a second burst.
+const AFTER_A_BURST: Duration = Duration::from_secs(2);
+
+/// The paused clock of tokio.
+struct PausedClock(tokio::time::Instant);
+
+impl Runtime for PausedClock {
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.0.elapsed()
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
+        let deadline = self.0 + (deadline - Instant::ZERO);
+        Box::pin(tokio::time::sleep_until(deadline))
+    }
+
+    fn spawn(&self, task: BoxFuture<()>) {
+        tokio::spawn(task);
+    }
+}
+
 /// Bytes that each of a hundred idle sessions uses after `requests` requests of a kilobyte, without what sessions share.
 fn idle_session_bytes(count: usize) -> u64 {
     const SESSIONS: u64 = 100;
@@ -156,19 +179,18 @@ fn idle_session_bytes(count: usize) -> u64 {
     let used = |sessions: u64| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
+            .start_paused(true)
             .build()
             .expect("a runtime");
         let used = allocation_counter::measure(|| {
             runtime.block_on(async {
-                let shared = SharedRuntime::new(TokioRuntime::start());
+                let shared = SharedRuntime::new(PausedClock(tokio::time::Instant::now()));
                 for _ in 0..sessions {
                     let io = Box::new(StaysOpen(wire.clone()));
                     let (site, config) = (site.clone(), config.clone());
                     tokio::spawn(serve_connection(io, site, config, shared.clone()));
                 }
-                for _ in 0..10_000 {
-                    tokio::task::yield_now().await;
-                }
+                tokio::time::sleep(AFTER_A_BURST).await;
             });
         });
         u64::try_from(used.bytes_current).expect("a session uses memory")

@@ -167,3 +167,39 @@ fn an_exchange_allocates_only_its_header_blocks() {
         "memory still allocated after the exchanges"
     );
 }
+
+/// Bursts that follow each other use the same memory. A session that then waits returns it.
+#[test]
+fn the_memory_of_a_burst_is_kept_for_a_second() {
+    let mut pair = Pair::new();
+    let headers = HeaderBlock::from_iter([(":status", "200 OK")]);
+    let fin = StreamOptions {
+        fin: true,
+        ..StreamOptions::default()
+    };
+    let burst = |pair: &mut Pair| {
+        for _ in 0..100 {
+            pair.client.open(&headers, fin).expect("100 are allowed");
+        }
+        pair.run_until_idle(&mut |side, event| {
+            if let Event::Opened { id, .. } = event {
+                assert!(side.reply(id, &headers, true));
+            }
+        });
+    };
+    (0..100).for_each(|_| burst(&mut pair));
+    let cost = allocation_counter::measure(|| burst(&mut pair));
+    assert_eq!(cost.count_total, 2 * 100, "allocations of a second burst");
+
+    for side in [&mut pair.client, &mut pair.server] {
+        let deadline = side.poll_timeout().expect("a session has a timeout");
+        assert_eq!(deadline, pair.now + Duration::from_secs(1));
+        let cost = allocation_counter::measure(|| side.handle_timeout(deadline));
+        assert!(
+            cost.bytes_current < -20_000,
+            "{} bytes after a second",
+            cost.bytes_current
+        );
+        assert!(side.poll_timeout().is_none_or(|next| next > deadline));
+    }
+}

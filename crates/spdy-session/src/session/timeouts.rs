@@ -4,6 +4,7 @@
 //! peers that stall.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use spdy_clock::Instant;
 use spdy_frame::status::RstStatus;
@@ -17,6 +18,9 @@ use crate::state::stream::State;
 
 /// Room for events that a session without streams keeps.
 const MAX_IDLE_EVENTS: usize = 32;
+
+/// How long a session without streams keeps the memory of its last burst: the next burst often follows at once.
+const BURST_MEMORY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes that may be unread in front of a stalled program while the peer itself still reads: the capacity of a pipe in Linux.
 const PIPE_BYTES: u64 = 64 * 1024;
@@ -49,12 +53,6 @@ impl Session {
             self.stats.limits.count(Limit::EventQueue);
         }
         self.deadlines.is_event_queue_full = is_event_queue_full;
-        if self.events.is_empty()
-            && self.events.capacity() > MAX_IDLE_EVENTS
-            && self.streams.active() == 0
-        {
-            self.events = VecDeque::new(); // the burst is over
-        }
         let stopped = self.is_full();
         if self.deadlines.is_reading_stopped && !stopped {
             self.pings.restart_wait(now);
@@ -63,6 +61,20 @@ impl Session {
             }
         }
         self.deadlines.is_reading_stopped = stopped;
+    }
+
+    /// True if memory of a burst of streams can be returned.
+    fn has_burst_memory(&self) -> bool {
+        let has_events_memory = self.events.is_empty() && self.events.capacity() > MAX_IDLE_EVENTS;
+        has_events_memory || self.streams.has_burst_memory()
+    }
+
+    /// Returns the memory of a burst of streams.
+    fn release_burst_memory(&mut self) {
+        if self.events.is_empty() {
+            self.events = VecDeque::new();
+        }
+        self.streams.release_burst_memory();
     }
 
     /// The next instant at which [`expire`](Self::expire) has work to do.
@@ -92,6 +104,10 @@ impl Session {
                 .idle_since
                 .zip(config.idle_timeout)
                 .map(|(since, limit)| since + limit),
+            waits
+                .idle_since
+                .filter(|_| self.has_burst_memory())
+                .map(|since| since + BURST_MEMORY_TIMEOUT),
             config
                 .silence_timeout
                 .map(|limit| waits.last_activity + limit),
@@ -114,7 +130,7 @@ impl Session {
     /// Handles all expired timeouts.
     pub(crate) fn expire(&mut self) {
         let now = self.now;
-        let over = |since: Option<Instant>, limit: Option<std::time::Duration>| {
+        let over = |since: Option<Instant>, limit: Option<Duration>| {
             since
                 .zip(limit)
                 .filter(|&(since, limit)| now >= since + limit)
@@ -125,6 +141,9 @@ impl Session {
         }
         if self.outbound.delay_until.is_some_and(|until| now >= until) {
             self.release_delayed(true);
+        }
+        if over(self.deadlines.idle_since, Some(BURST_MEMORY_TIMEOUT)).is_some() {
+            self.release_burst_memory();
         }
         if self
             .version_detection

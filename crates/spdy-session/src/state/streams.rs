@@ -16,7 +16,7 @@ const MAX_REMEMBERED_IDS: usize = 64;
 /// Limit of spare queues: as many as streams that are usually allowed at once.
 const MAX_SPARE_QUEUES: usize = 128;
 
-/// Slots that a session keeps when its last stream is removed. With more it had a burst, and may now wait for long.
+/// Slots that a session without streams keeps. With more it had a burst, and may now wait for long.
 const MAX_IDLE_SLOTS: usize = 16;
 
 /// Capacity of a spare queue, items: slightly more than an answer in memory needs.
@@ -168,22 +168,32 @@ impl Streams {
 
     /// Removes a stream.
     pub(crate) fn remove(&mut self, id: StreamId) -> Option<Stream> {
+        self.free_slot(id)?.take()
+    }
+
+    /// Frees the slot of a stream, and returns it. The caller empties it.
+    fn free_slot(&mut self, id: StreamId) -> Option<&mut Option<Stream>> {
         let side = self.side_mut(id);
         let at = side.find(id)?;
         let slot = side.entries.remove(at).slot;
-        let stream = self.slots[slot as usize].take();
-        if stream.as_ref().is_some_and(|stream| stream.counted) {
+        self.free.push(slot);
+        let is_counted = matches!(&self.slots[slot as usize], Some(stream) if stream.counted);
+        if is_counted {
             self.side_mut(id).active -= 1;
         }
-        self.free.push(slot);
-        if self.free.len() == self.slots.len() && self.slots.capacity() > MAX_IDLE_SLOTS {
-            self.release_memory();
-        }
-        stream
+        Some(&mut self.slots[slot as usize])
     }
 
-    /// Returns the memory of slots and queues, when there are no streams.
-    fn release_memory(&mut self) {
+    /// True if there are no streams, but the memory of many.
+    pub(crate) fn has_burst_memory(&self) -> bool {
+        self.free.len() == self.slots.len() && self.slots.capacity() > MAX_IDLE_SLOTS
+    }
+
+    /// Returns the memory of slots and queues, if there are no streams.
+    pub(crate) fn release_burst_memory(&mut self) {
+        if !self.has_burst_memory() {
+            return;
+        }
         self.slots = Vec::new();
         self.free = Vec::new();
         self.ours.entries = Vec::new();
@@ -193,15 +203,21 @@ impl Streams {
 
     /// Removes a stream that has ended, and keeps its queue for the next one. Returns the growth of its receive window, bytes.
     pub(crate) fn retire(&mut self, id: StreamId) -> i64 {
-        let Some(stream) = self.remove(id) else {
+        let Some(slot) = self.free_slot(id) else {
             return 0;
         };
-        let mut items = stream.items;
+        let Some(stream) = slot else {
+            return 0;
+        };
+        // Taken out of the slot, because moving the stream would cost more than the rest.
+        let mut items = std::mem::take(&mut stream.items);
+        let grown = stream.receive_window.grown();
+        *slot = None;
         if self.spare.len() < MAX_SPARE_QUEUES && items.capacity() <= SPARE_ITEMS {
             items.clear();
             self.spare.push(items);
         }
-        stream.receive_window.grown()
+        grown
     }
 
     /// The growth of the receive windows of all streams, bytes.

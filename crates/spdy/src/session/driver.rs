@@ -30,6 +30,7 @@ use crate::runtime::BoxFuture;
 use crate::session::buffers;
 use crate::session::entry::register;
 use crate::session::shared::Shared;
+use crate::session::state::State;
 
 /// Bytes of frames collected before a write.
 const WRITE_AHEAD: usize = 64 * 1024;
@@ -385,10 +386,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 self.update(|state, _| state.machine.count(Limit::WriteTimeout));
                 self.handle_io_error(io::Error::new(io::ErrorKind::TimedOut, message));
             }
-            Phase::Running => self.update(|state, now| {
-                state.machine.handle_timeout(now);
-                state.cancel_expired(now);
-            }),
+            Phase::Running => self.update(State::handle_timeout),
             Phase::Closing { .. } | Phase::Lingering { .. } => self.phase = Phase::Done,
             Phase::Done => {}
         }
@@ -413,7 +411,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
 impl<T> Connection<T> {
     /// Passes an event to the machine, and dispatches its effects.
-    fn update(&mut self, happened: impl FnOnce(&mut crate::session::state::State, Instant)) {
+    fn update(&mut self, happened: impl FnOnce(&mut State, Instant)) {
         let (shared, woken) = (&self.shared, &mut self.woken);
         let now = shared.runtime.now();
         let awake = shared.look(|state| {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use slab::Slab;
+use spdy_clock::Instant;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
@@ -42,7 +43,7 @@ impl Hasher for IdHasher {
     }
 }
 
-/// Entries whose memory a session keeps when the last one is removed. With more it had a burst, and may now wait for long.
+/// Entries whose memory a session without streams keeps. With more it had a burst, and may now wait for long.
 const MAX_IDLE_ENTRIES: usize = 16;
 
 /// A stream that cannot be opened yet.
@@ -248,7 +249,7 @@ impl State {
     /// Drops a handle; the entry is removed with the last. A stream whose own half is open is cancelled; a stream that we have
     /// answered completely continues without an entry, and its DATA is discarded.
     #[must_use = "it holds wakers, which are dropped without the lock"]
-    pub(crate) fn release(&mut self, key: usize) -> Option<Entry> {
+    pub(crate) fn release(&mut self, key: usize) -> Option<Box<Entry>> {
         let entry = &mut self.entries[key];
         entry.handles -= 1;
         if entry.handles > 0 {
@@ -275,12 +276,29 @@ impl State {
         if self.entries[key].id.is_zero() {
             self.waiting.retain(|_, waiting| waiting.key != key);
         }
+        // Dropping any other entry runs no code of a caller.
+        let entry = &self.entries[key];
+        let must_outlive_lock = entry.reader.is_some()
+            || entry.writer.is_some()
+            || entry.span.is_some()
+            || entry.failure.is_some();
         let entry = self.entries.remove(key);
+        if must_outlive_lock {
+            Some(Box::new(entry))
+        } else {
+            None
+        }
+    }
+
+    /// Handles the timeouts that have expired at `now`.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.machine.handle_timeout(now);
+        self.cancel_expired(now);
+        // The machine has a timeout for the memory of a burst, which is usually the time for this memory too.
         if self.entries.is_empty() && self.entries.capacity() > MAX_IDLE_ENTRIES {
             self.entries = Slab::new();
             self.by_id.shrink_to_fit();
         }
-        Some(entry)
     }
 
     /// Stores an entry and returns its key.
