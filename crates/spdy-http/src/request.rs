@@ -284,8 +284,12 @@ impl<'a> FirstLine<'a> {
 impl FirstLine<'_> {
     /// Parses host and port, without user information.
     fn authority(&self, value: &[u8]) -> Option<Authority> {
-        let authority = Authority::from_maybe_shared(self.block.share(value)).ok()?;
-        (!authority.as_str().contains('@') && !authority.host().is_empty()).then_some(authority)
+        let has_user = value.contains(&b'@');
+        let has_host = !value.starts_with(b":");
+        if has_user || !has_host {
+            return None;
+        }
+        Authority::from_maybe_shared(self.block.share(value)).ok()
     }
 
     /// Scheme and host must match an absolute URL. Otherwise a recipient that reads the URL and one that reads the headers would

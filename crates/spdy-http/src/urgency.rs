@@ -11,8 +11,8 @@ use spdy_frame::priority::Priority;
 /// and for an event stream, because its client waits for each event.
 #[must_use]
 pub fn by_content_type(headers: &HeaderMap) -> Option<Priority> {
-    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    let kind = value.split(';').next()?.trim().as_bytes();
+    let value = headers.get(header::CONTENT_TYPE)?.as_bytes();
+    let kind = value.split(|byte| *byte == b';').next()?.trim_ascii();
     let is = |names: &[&str]| {
         let mut names = names.iter();
         names.any(|name| kind.eq_ignore_ascii_case(name.as_bytes()))

@@ -92,7 +92,7 @@ impl SlotExchange {
     /// Keeps the exchange open until the body of `response` ends. A body in memory is passed on at once, and no connection ends
     /// before it is sent, so it needs no guard.
     pub fn with(self, response: Response<Body>) -> Response<Body> {
-        if response.body().try_clone().is_some() {
+        if response.body().is_in_memory() {
             return response;
         }
         response.map(|body| {

@@ -124,7 +124,8 @@ impl Directory {
 
     /// The result of `method` for `target`; a query is ignored.
     pub(crate) fn find(&self, method: &Method, target: &str) -> LookupResult<'_> {
-        let path = target.split(['?', '#']).next().unwrap_or_default();
+        let is_end = |byte: u8| matches!(byte, b'?' | b'#');
+        let path = &target[..target.bytes().position(is_end).unwrap_or(target.len())];
         let name = percent_decoded(path);
         let Some(response) = self.files.get(&*name) else {
             let folder = [&*name, b"/"].concat();

@@ -47,6 +47,16 @@ const NOT_IN_304: [header::HeaderName; 5] = [
     header::CONTENT_RANGE,
 ];
 
+/// Headers of a request that can select another response to a GET than the complete one (RFC 9110 §13, §14).
+const SELECTING: [header::HeaderName; 6] = [
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+    header::IF_RANGE,
+    header::RANGE,
+];
+
 /// The recorded think time of a response, as an extension of it. Responses without think time do not have it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ThinkTime(pub Duration);
@@ -152,7 +162,11 @@ fn respond_from_recording(
 /// The requested host, with its port: from the URI, otherwise from the Host header.
 fn request_host(head: &http::request::Parts) -> Option<&str> {
     match head.uri.authority() {
-        Some(authority) => Some(authority.as_str().rsplit('@').next().unwrap_or_default()),
+        Some(authority) => {
+            let authority = authority.as_str();
+            let user_end = authority.bytes().rposition(|byte| byte == b'@');
+            Some(&authority[user_end.map_or(0, |at| at + 1)..])
+        }
         None => head.headers.get(header::HOST)?.to_str().ok(),
     }
 }
@@ -192,6 +206,10 @@ fn respond_with(
     );
     // Conditions are about a representation, and only 200 and 206 carry one (RFC 9110 §13.2.1).
     if !(stored.status == StatusCode::OK || is_part) || !is_read {
+        return full_response(stored);
+    }
+    // Most requests have none of these, so that one pass over their headers is enough.
+    if !is_part && !head.headers.keys().any(|name| SELECTING.contains(name)) {
         return full_response(stored);
     }
     match conditions::evaluate(&head.headers, stored) {

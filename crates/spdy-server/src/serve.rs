@@ -263,19 +263,17 @@ impl Handler for SiteHandler {
             let runtime = &self.runtime;
             runtime.sleep_until(runtime.now() + delay)
         });
+        let response = response.map(Body::full);
+        if thought.is_none() && http_body::Body::is_end_stream(&body) {
+            return Box::pin(std::future::ready(response));
+        }
         Box::pin(async move {
             if let Some(thought) = thought {
                 thought.await;
             }
             // The client's upload is read, so that the connection is not reset before the client reads the response.
             discard(body).await;
-            response.map(|body| {
-                if body.is_empty() {
-                    Body::empty()
-                } else {
-                    Body::full(body)
-                }
-            })
+            response
         })
     }
 }

@@ -65,6 +65,12 @@ impl Body {
         }
     }
 
+    /// True if all of the body is in memory.
+    #[must_use]
+    pub const fn is_in_memory(&self) -> bool {
+        matches!(self.0, Kind::Empty | Kind::Full(_))
+    }
+
     /// Wraps any other body. A `Body` is returned unchanged.
     #[must_use]
     pub fn wrap<B>(body: B) -> Self

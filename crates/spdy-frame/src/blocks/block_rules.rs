@@ -208,9 +208,8 @@ pub(crate) fn check_value(
             found,
         });
     }
-    // One pass suffices for nearly every value, which has none of the three bytes.
-    let odd = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
-    if !value.iter().fold(false, |any, byte| any | odd(byte)) {
+    // Nearly every value has none of the three bytes.
+    if !has_nul_or_line_end(value) {
         return Ok(0);
     }
     if let Some(byte) = value.iter().find(|byte| matches!(byte, b'\r' | b'\n')) {
@@ -228,6 +227,23 @@ pub(crate) fn check_value(
     Ok(components.count() - 1)
 }
 
+/// True if one of the bytes is NUL, CR or LF. Tests eight bytes at once.
+fn has_nul_or_line_end(value: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // Not zero exactly if one of the bytes is zero.
+    let zeros = |eight: u64| eight.wrapping_sub(ONES) & !eight & HIGH;
+    let found = |chunk: &[u8; 8]| {
+        let eight = u64::from_le_bytes(*chunk);
+        let line_ends = zeros(eight ^ (ONES * 0x0d)) | zeros(eight ^ (ONES * 0x0a));
+        zeros(eight) | line_ends != 0
+    };
+    match value.last_chunk() {
+        Some(last) => value.as_chunks().0.iter().any(found) || found(last),
+        None => value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')),
+    }
+}
+
 /// Up to so many names comparing all with all is quicker than sorting, and needs no memory.
 const SORT_ABOVE: usize = 24;
 
@@ -241,6 +257,7 @@ pub(crate) struct NameSet<'a> {
 
 impl<'a> NameSet<'a> {
     /// With room for `len` names.
+    #[inline]
     pub(crate) fn with_capacity(len: usize) -> Self {
         let many = if len > SORT_ABOVE { len } else { 0 };
         Self {
@@ -250,6 +267,7 @@ impl<'a> NameSet<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, name: &'a [u8]) {
         if self.many.capacity() > 0 {
             self.many.push(name);
@@ -261,6 +279,7 @@ impl<'a> NameSet<'a> {
 
     /// In n log n steps at most. Sorting rather than hashing: there is no seed to keep secret, and no
     /// input makes it slow.
+    #[inline]
     pub(crate) fn check_differ(mut self) -> Result<(), BlockError> {
         let few = &self.few[..self.len];
         let mut twice = (1..few.len())

@@ -447,19 +447,26 @@ pub(crate) const fn u32_at(text: &[u8], at: usize) -> u32 {
 /// The number of equal bytes at the start of `text` and `other`; `text` is the longer one.
 #[inline]
 fn common_prefix_len(text: &[u8], other: &[u8]) -> usize {
-    let mut len = 0;
-    while let (Some(text_chunk), Some(other_chunk)) =
-        (text[len..].first_chunk(), other[len..].first_chunk())
-    {
-        let differ = u64::from_le_bytes(*text_chunk) ^ u64::from_le_bytes(*other_chunk);
-        if differ != 0 {
-            return len + differ.trailing_zeros() as usize / 8;
+    let text = &text[..other.len()];
+    let differ = |at: usize, chunk: &[u8; 8], other_chunk: &[u8; 8]| {
+        let bits = u64::from_le_bytes(*chunk) ^ u64::from_le_bytes(*other_chunk);
+        (bits != 0).then(|| at + bits.trailing_zeros() as usize / 8)
+    };
+    let (chunks, tail) = text.as_chunks();
+    let (other_chunks, other_tail) = other.as_chunks();
+    for (number, (chunk, other_chunk)) in chunks.iter().zip(other_chunks).enumerate() {
+        if let Some(len) = differ(number * 8, chunk, other_chunk) {
+            return len;
         }
-        len += 8;
     }
-    len + text[len..]
-        .iter()
-        .zip(&other[len..])
-        .take_while(|(a, b)| a == b)
-        .count()
+    match (text.last_chunk(), other.last_chunk()) {
+        // Begins before the tail, in bytes that are known to be equal.
+        (Some(chunk), Some(other_chunk)) => {
+            differ(other.len() - 8, chunk, other_chunk).unwrap_or(other.len())
+        }
+        _ => {
+            let pairs = tail.iter().zip(other_tail);
+            pairs.take_while(|(a, b)| a == b).count()
+        }
+    }
 }

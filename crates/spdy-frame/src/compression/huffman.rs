@@ -105,14 +105,22 @@ const fn distance(distance: u32) -> Bits {
 /// Appends bits to bytes.
 pub(crate) struct BitWriter<'a> {
     out: &'a mut BytesMut,
+    /// Whole words that are not in `out` yet: `out` grows once for all of them.
+    words: [u8; WORDS_BYTES],
+    words_len: usize,
     pending: u64,
     len: u32,
 }
+
+/// Bytes that a [`BitWriter`] collects.
+const WORDS_BYTES: usize = 64;
 
 impl<'a> BitWriter<'a> {
     pub(crate) const fn new(out: &'a mut BytesMut) -> Self {
         Self {
             out,
+            words: [0; WORDS_BYTES],
+            words_len: 0,
             pending: 0,
             len: 0,
         }
@@ -125,10 +133,20 @@ impl<'a> BitWriter<'a> {
         self.pending |= u64::from(bits.value) << self.len;
         self.len += bits.len;
         if self.len >= 32 {
-            self.out.put_u32_le(self.pending as u32);
+            let word = (self.pending as u32).to_le_bytes();
+            self.words[self.words_len..self.words_len + word.len()].copy_from_slice(&word);
+            self.words_len += word.len();
+            if self.words_len == WORDS_BYTES {
+                self.put_words();
+            }
             self.pending >>= 32;
             self.len -= 32;
         }
+    }
+
+    fn put_words(&mut self) {
+        self.out.put_slice(&self.words[..self.words_len]);
+        self.words_len = 0;
     }
 
     /// Appends a repetition of `len` bytes, 3 to 258, from `from` bytes before, 1 to 2^15.
@@ -140,11 +158,10 @@ impl<'a> BitWriter<'a> {
 
     /// Fills up the last byte with zero bits.
     pub(crate) fn align(&mut self) {
-        while self.len > 0 {
-            self.out.put_u8(self.pending as u8);
-            self.pending >>= 8;
-            self.len = self.len.saturating_sub(8);
-        }
+        self.put_words();
+        let bytes = self.len.div_ceil(8) as usize;
+        self.out.put_slice(&self.pending.to_le_bytes()[..bytes]);
+        (self.pending, self.len) = (0, 0);
     }
 
     /// Appends whole bytes; only after [`align`](Self::align).

@@ -193,6 +193,21 @@ impl ControlHead {
     }
 }
 
+/// Sets the length in the head of `frame`, whose payload was written after its head.
+///
+/// # Panics
+///
+/// If `frame` is shorter than a head, or its payload is longer than [`MAX_PAYLOAD`].
+pub fn set_payload_len(frame: &mut [u8]) {
+    let len = frame.len() - HEAD_LEN;
+    assert!(
+        len <= MAX_PAYLOAD,
+        "frame has {len} bytes, limit {MAX_PAYLOAD}"
+    );
+    let [_, len @ ..] = (len as u32).to_be_bytes();
+    frame[HEAD_LEN - len.len()..HEAD_LEN].copy_from_slice(&len);
+}
+
 /// One write for all eight bytes: a frame's head is the hottest code of the encoder.
 fn put_head(out: &mut BytesMut, first: u32, flags: u8, len: usize) {
     assert!(

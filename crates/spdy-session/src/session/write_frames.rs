@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use spdy_frame::frame::{Data, Frame, Headers, RstStream, SynReply, SynStream};
-use spdy_frame::head::{DataHead, FLAG_FIN};
+use spdy_frame::head::{DataHead, FLAG_FIN, set_payload_len};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::kind::Kind;
 use spdy_frame::stream_id::StreamId;
@@ -105,17 +105,23 @@ impl Session {
         &mut self,
         headers: &HeaderBlock,
         out: &mut BytesMut,
-        frame: impl FnOnce(Bytes) -> Frame,
+        frame: impl Fn(Bytes) -> Frame,
     ) {
-        let plain = self.deflater.deflate(headers, &mut self.outbound.scratch);
-        // shares the scratch buffer during this call; afterwards the buffer has its full capacity again
-        let block = self.outbound.scratch.split().freeze();
+        // The block is compressed in its place, behind the frame without it.
+        let without_block = frame(Bytes::new());
+        let frame_at = out.len();
+        without_block.encode(self.config.version, out);
+        let block_at = out.len();
+        let plain = self.deflater.deflate(headers, out);
+        set_payload_len(&mut out[frame_at..]);
+
         self.stats.sent_block_plain_bytes += plain as u64;
-        self.stats.sent_block_wire_bytes += block.len() as u64;
-        let frame = frame(block);
-        self.stats.frames_sent.count(frame.kind());
-        frame.encode(self.config.version, out);
-        self.observe(Direction::Sent, &frame, Some(headers), plain);
+        self.stats.sent_block_wire_bytes += (out.len() - block_at) as u64;
+        self.stats.frames_sent.count(without_block.kind());
+        if self.config.observer.is_some() {
+            let frame = frame(Bytes::copy_from_slice(&out[block_at..]));
+            self.observe(Direction::Sent, &frame, Some(headers), plain);
+        }
     }
 
     /// Writes one DATA frame of up to `limit` bytes, from as many queued pieces as fit.

@@ -64,27 +64,12 @@ impl Session {
         self.outbound.opens_window = true;
     }
 
-    /// Puts a stream into the queue for its first item, if it is in no queue.
+    /// Puts a stream into the queue for its first item, or starts its timeout for credit.
     pub(crate) fn schedule(&mut self, id: StreamId) {
-        let windows = self.stream_windows;
-        let Some(stream) = self.streams.get_mut(id) else {
-            return;
-        };
-        if stream.queue_state != QueueState::Unqueued {
-            return;
-        }
-        match stream.first_is_head() {
-            Some(true) => {
-                stream.queue_state = QueueState::Head;
-                self.outbound.heads.push_back(id);
-            }
-            // without credit the stream is in no queue until WINDOW_UPDATE
-            Some(false) if windows && stream.send.credit() == 0 => self.mark_starved(id),
-            Some(false) => {
-                stream.queue_state = QueueState::Data;
-                self.outbound.scheduler.push(stream.priority, id);
-            }
-            None => {}
+        if let Some(stream) = self.streams.get_mut(id)
+            && !self.outbound.queue(stream, self.stream_windows)
+        {
+            self.mark_starved(id);
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use bytes::BytesMut;
 use spdy_clock::Instant;
 use spdy_frame::frame::Settings;
 use spdy_frame::status::RstStatus;
@@ -30,8 +29,6 @@ pub(crate) struct OutputQueues {
     pub(crate) delay_until: Option<Instant>,
     /// DATA queued on all streams, bytes.
     pub(crate) data_bytes: usize,
-    /// Buffer for compressing header blocks.
-    pub(crate) scratch: BytesMut,
 }
 
 impl OutputQueues {
@@ -47,7 +44,6 @@ impl OutputQueues {
             held: Vec::new(),
             delay_until: None,
             data_bytes: 0,
-            scratch: BytesMut::new(),
         }
     }
 
@@ -73,6 +69,27 @@ impl OutputQueues {
             QueueState::Data => self.scheduler.remove(stream.priority, stream.id),
             QueueState::Delayed => self.held.retain(|&id| id != stream.id),
         }
+    }
+
+    /// Puts a stream into the queue for its first item, if it is in no queue. Returns `false` if that item is DATA without credit:
+    /// the stream is then in no queue until WINDOW_UPDATE.
+    pub(crate) fn queue(&mut self, stream: &mut Stream, has_windows: bool) -> bool {
+        if stream.queue_state != QueueState::Unqueued {
+            return true;
+        }
+        match stream.first_is_head() {
+            Some(true) => {
+                stream.queue_state = QueueState::Head;
+                self.heads.push_back(stream.id);
+            }
+            Some(false) if has_windows && stream.send.credit() == 0 => return false,
+            Some(false) => {
+                stream.queue_state = QueueState::Data;
+                self.scheduler.push(stream.priority, stream.id);
+            }
+            None => {}
+        }
+        true
     }
 
     /// Queues a WINDOW_UPDATE if one is due for the stream.

@@ -12,6 +12,7 @@ use crate::body::Body;
 use crate::receive_body::ReceiveBody;
 use crate::server::push::Pusher;
 use crate::server::responder::Responder;
+use crate::session::entry::Opening;
 use crate::session::incoming::Incoming;
 use crate::trace;
 
@@ -42,8 +43,9 @@ impl Incoming {
             .map_or_else(Span::none, |it| it.span.clone());
         stream.look_all(|state, key| {
             state.exchanges.requests += 1;
-            state.entries[key].span = followed;
-            state.entries[key].uri = head.as_ref().ok().map(|head| head.uri.clone());
+            let entry = &mut state.entries[key];
+            entry.span = followed;
+            entry.request = Some(self.opening);
         });
         let mut head = match head {
             Ok(head) => head,
@@ -63,12 +65,16 @@ impl Incoming {
                 return Err(error);
             }
         };
+        let block = || {
+            let clone = |it: &Box<Opening>| it.headers.clone();
+            stream.look(|entry| entry.request.as_ref().map(clone).unwrap_or_default())
+        };
         let body = if self.ended {
             if LengthCheck::of(&head.headers).count(0, true).is_err() {
                 stream
                     .command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
                 // The reader of the body gets the length error: the client did not intend this empty body.
-                Body::received(ReceiveBody::new(stream.clone(), self.opening.headers))
+                Body::received(ReceiveBody::new(stream.clone(), block()))
             } else {
                 Body::empty()
             }
@@ -80,7 +86,7 @@ impl Incoming {
                 LengthCheck::of(&head.headers)
             };
             stream.command(|state, key| state.expect_length(key, length));
-            Body::received(ReceiveBody::new(stream.clone(), self.opening.headers))
+            Body::received(ReceiveBody::new(stream.clone(), block()))
         };
         head.extensions
             .insert(Pusher::new(shared.clone(), id, priority));

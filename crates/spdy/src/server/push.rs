@@ -8,6 +8,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 use spdy_http::push::{self, PushForm};
+use spdy_http::request;
 use spdy_session::session::StreamOptions;
 
 use crate::body::BoxError;
@@ -132,8 +133,12 @@ impl State {
 
     /// Checks that `uri` may be pushed with the response to `parent`.
     fn check_origin(&self, parent: StreamId, uri: &Uri) -> Result<(), Error> {
-        match &self.check_parent(parent)?.uri {
-            Some(parent_uri) if push::is_same_origin(parent_uri, uri) => Ok(()),
+        let request = self.check_parent(parent)?.request.as_ref();
+        let version = self.machine.config().version;
+        // Read again: pushes are rare, and a URI in each stream would cost every request.
+        let parent = request.and_then(|it| request::decode(version, &it.headers).ok());
+        match parent {
+            Some(parent) if push::is_same_origin(&parent.uri, uri) => Ok(()),
             _ => Err(Error::PushRefused {
                 reason: "the URL has a different origin",
             }),

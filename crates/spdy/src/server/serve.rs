@@ -190,8 +190,13 @@ fn serve_all<S, F, B, E>(
             }
         };
         let span = responder.span.clone();
-        let call = AssertUnwindSafe(|| span.in_scope(|| service(request)));
-        let Ok(answering) = std::panic::catch_unwind(call) else {
+        // Taken inside, because each closure that owns the request would move it once more.
+        let mut request = Some(request);
+        let call = AssertUnwindSafe(|| {
+            let _entered = span.enter();
+            request.take().map(&mut *service)
+        });
+        let Ok(Some(answering)) = std::panic::catch_unwind(call) else {
             continue;
         };
         let mut exchange: BoxFuture<()> = Box::pin(exchange(responder, answering));

@@ -85,8 +85,8 @@ pub(crate) struct Entry {
     pub(crate) span: Option<Box<StreamSpan>>,
     /// The URL and headers of our request, if pushes on it must be checked.
     pub(crate) push_parent: Option<Arc<PushParent>>,
-    /// The URL of the peer's request, if our pushes on it must be checked.
-    pub(crate) uri: Option<http::Uri>,
+    /// The peer's request, by which our pushes on it are checked.
+    pub(crate) request: Option<Box<Opening>>,
     pub(crate) reader: Option<Waker>,
     pub(crate) writer: Option<Waker>,
 }
@@ -114,7 +114,7 @@ impl Entry {
             mismatch: None,
             span: None,
             push_parent: None,
-            uri: None,
+            request: None,
             reader: None,
             writer: None,
         }

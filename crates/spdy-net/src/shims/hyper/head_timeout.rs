@@ -112,7 +112,7 @@ impl TimedExchange {
 
     /// Wraps the response. hyper reads the next head when the last byte of it and of the request's body were passed on.
     pub(crate) fn response(&self, body: Body) -> Body {
-        if body.try_clone().is_some() {
+        if body.is_in_memory() {
             self.is_over(ExchangeHalf::Response);
             return body;
         }
