@@ -47,6 +47,13 @@ impl AckSummary {
         let first = self.sacked_times.map_or(sent_at, |(first, _)| first);
         self.sacked_times = Some((first, sent_at));
     }
+
+    fn probe_evidence(&self) -> ProbeEvidence {
+        ProbeEvidence {
+            duplicate: self.probe_duplicated,
+            is_bare_duplicate: self.is_duplicate && self.sacked == 0,
+        }
+    }
 }
 
 impl Sender {
@@ -72,9 +79,6 @@ impl Sender {
         if summary.una_advanced {
             self.timeouts_in_row = 0;
         }
-        if self.board.is_empty() {
-            return;
-        }
         let carries_data = segment.seq_len() > 0;
         summary.is_duplicate = !(carries_data || window_updated || summary.una_advanced);
         let lost_before = self.stats.losses_detected;
@@ -82,14 +86,15 @@ impl Sender {
         if self.sack && !segment.sack.is_empty() {
             self.read_sack(now, segment, &mut summary);
         }
+        if self.board.is_empty() {
+            // Everything was acknowledged before, and then the receiver reported the probe as a duplicate.
+            self.evaluate_probe(now, segment.ack, summary.probe_evidence());
+            return;
+        }
         self.take_acked(now, &mut summary);
         self.take_round_trip(now, &summary);
         summary.sets_timer |= self.head_is_younger(&summary);
-        let evidence = ProbeEvidence {
-            duplicate: summary.probe_duplicated,
-            is_bare_duplicate: summary.is_duplicate && summary.sacked == 0,
-        };
-        self.evaluate_probe(now, segment.ack, evidence);
+        self.evaluate_probe(now, segment.ack, summary.probe_evidence());
 
         summary.is_duplicate &= !summary.duplicate_block;
         let quiet = self.phase == Phase::Open

@@ -87,3 +87,68 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::segment::{Flags, SackBlock, SackBlocks, Segment};
+    use crate::tcp::config::TcpConfig;
+
+    const MSS: usize = 1_000;
+
+    fn send(sender: &mut Sender, now: Instant, bytes: usize) -> usize {
+        sender.write(now, &vec![7; bytes]);
+        std::iter::from_fn(|| sender.poll_transmit(now)).count()
+    }
+
+    fn ack(sender: &mut Sender, now: Instant, ack: u64, duplicate: Option<SackBlock>) {
+        let mut sack = SackBlocks::default();
+        if let Some(duplicate) = duplicate {
+            sack.push(duplicate, 3);
+        }
+        let segment = Segment {
+            seq: 1,
+            ack,
+            flags: Flags {
+                ack: true,
+                ..Flags::default()
+            },
+            window_bytes: 100_000,
+            sack,
+            timestamps: None,
+            syn_options: None,
+            payload: Bytes::new(),
+        };
+        sender.handle_ack(now, &segment);
+    }
+
+    /// Recoveries after a probe for segments that were only late, if the receiver reports the probe as a duplicate or does not.
+    fn recoveries(reports_duplicate: bool) -> u64 {
+        let mut sender = Sender::new(TcpConfig::today());
+        sender.sack = true;
+        sender.set_window(100_000);
+        sender.start(Instant::ZERO, MSS);
+        assert_eq!(send(&mut sender, Instant::ZERO, 2 * MSS), 2);
+        let (_, due) = sender.timer.expect("a probe is armed");
+        sender.handle_timeout(due);
+        assert_eq!(send(&mut sender, due, 0), 1, "the probe");
+        let now = due + LEAST;
+        ack(&mut sender, now, 2_001, None);
+        if reports_duplicate {
+            let (start, end) = (1_001, 2_001);
+            ack(&mut sender, now, 2_001, Some(SackBlock { start, end }));
+        }
+        assert_eq!(send(&mut sender, now, MSS), 1);
+        ack(&mut sender, now + LEAST, 3_001, None);
+        sender.stats.recoveries
+    }
+
+    /// Regression: the report was ignored if nothing was in flight any more. The next acknowledgement then counted as proof of a loss.
+    #[test]
+    fn a_probe_that_is_reported_as_duplicate_after_everything_was_acknowledged_is_no_loss() {
+        assert_eq!(recoveries(true), 0);
+        assert_eq!(recoveries(false), 1, "the probe repaired a loss");
+    }
+}
