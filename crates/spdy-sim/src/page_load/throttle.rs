@@ -4,16 +4,18 @@
 //!  enqueue ─► renderer: until the parser reaches the body    ─► network service                     ─► poll
 //!           High     at once                                     High    at once
 //!           Medium   while fewer than 2 of these run             others  while fewer than 10 of these are in flight;
-//!           Low      while fewer than 2 of any kind run                  on a slow network 8, less 3 for each High one
+//!           Low      while fewer than 2 of any kind run                  on a slow network 8, less 3 for each High one;
+//!                                                                         and fewer than 6 requests to the same host are
 //! ```
 //!
 //! - **Renderer** (`ResourceLoadScheduler` of Blink). Medium requests may also run where Low ones may. Once the parser has reached
 //!   the body, which needs every script of the head to have run, all requests are released. Navigations are not scheduled, and a
 //!   followed redirect continues as the original request.
 //! - **Network service** (`ResourceScheduler`). Requests to a host with priorities (HTTP/2 or HTTP/3) are counted only on a slow
-//!   network, and before the host's first response, when the browser does not know its protocol. A network is slow if every round
-//!   trip took at least [`SLOW`]. TCP's handshake shows that when the page's document arrives. QUIC's handshakes are not measured,
-//!   so one response is not enough.
+//!   network, and before the host's first response, when the browser does not know its protocol. The limit of a host is only for
+//!   hosts without known priorities, and a request that waits for it does not block those to other hosts. All requests to a host
+//!   count for its limit, except for navigations. A network is slow if every round trip took at least [`SLOW`]. TCP's handshake
+//!   shows that when the page's document arrives. QUIC's handshakes are not measured, so one response is not enough.
 //!
 //! Chromium 49 has no scheduler in the renderer, and other rules for the page. Only requests of low urgency to a host without
 //! priorities are delayable: 10 in flight, and none if 6 requests to the same host are. While the document is not complete or has no
@@ -34,7 +36,7 @@ use crate::page_load::{Urgency, UrgencyPlan};
 const MAX_TIGHT_MODE: usize = 2;
 /// Delayable requests in flight.
 const MAX_DELAYABLE: usize = 10;
-/// Requests to one host in flight, at which Chromium 49 delays further ones.
+/// Requests to one host in flight, at which further delayable ones to it wait.
 const MAX_PER_HOST: usize = 6;
 /// Delayable requests in flight on a slow network.
 const MAX_DELAYABLE_SLOW: usize = 8;
@@ -253,7 +255,8 @@ impl Throttle {
             let may_pass =
                 !is_blocked || self.scheduler == Scheduler::Chromium49 || !self.is_delayable(node);
             if !may_pass || !self.may_start(node) {
-                is_blocked = true;
+                // A request that waits only for its host does not block those to other hosts.
+                is_blocked |= self.is_full();
                 continue;
             }
             let queue = self.waiting.get_mut(&group).expect("it has a request");
@@ -305,9 +308,13 @@ impl Throttle {
         self.ready.push_back(node);
     }
 
+    /// True if the host of `node` is known to order responses by priority.
+    fn has_priorities(&self, node: usize) -> bool {
+        self.plan.is_multiplexed[node] && self.known_hosts.contains(&self.plan.host[node])
+    }
+
     fn is_delayable(&self, node: usize) -> bool {
-        let is_known = self.known_hosts.contains(&self.plan.host[node]);
-        let has_priorities = self.plan.is_multiplexed[node] && is_known;
+        let has_priorities = self.has_priorities(node);
         match self.scheduler {
             Scheduler::Chromium49 => self.plan.urgency[node] == Urgency::Low && !has_priorities,
             _ => self.plan.urgency[node] < Urgency::High && (self.is_slow() || !has_priorities),
@@ -318,17 +325,32 @@ impl Throttle {
         if self.scheduler == Scheduler::Chromium49 {
             return !self.is_delayable(node) || self.may_start_in_chromium_49(node);
         }
+        !self.is_delayable(node) || !self.is_full() && !self.is_host_full(node)
+    }
+
+    /// True if no delayable request may start.
+    fn is_full(&self) -> bool {
         let (most, weight) = match self.is_slow() {
             true => (MAX_DELAYABLE_SLOW, WEIGHT_WHEN_SLOW),
             false => (MAX_DELAYABLE, 0),
         };
-        !self.is_delayable(node) || self.delayable + weight * self.others < most
+        self.delayable + weight * self.others >= most
+    }
+
+    /// True if no delayable request to the host of `node` may start.
+    fn is_host_full(&self, node: usize) -> bool {
+        !self.has_priorities(node) && self.in_flight_to_host_of(node) >= MAX_PER_HOST
+    }
+
+    fn in_flight_to_host_of(&self, node: usize) -> usize {
+        let in_flight = self.in_flight.get(&self.plan.host[node]);
+        in_flight.copied().unwrap_or_default()
     }
 
     /// Whether a delayable request may start.
     fn may_start_in_chromium_49(&self, node: usize) -> bool {
         let host = self.plan.host[node];
-        let same_host = self.in_flight.get(&host).copied().unwrap_or_default();
+        let same_host = self.in_flight_to_host_of(node);
         // The document itself is not in the queue.
         let document = self.plan.body_at.keys().next();
         let document = document.filter(|it| self.layout_blocking.contains(it));
@@ -445,20 +467,45 @@ mod tests {
     }
 
     #[test]
-    fn ten_requests_are_in_flight_unless_the_host_multiplexes() {
-        let mut throttle = page(&[Low; 15], false);
-        throttle.handle_body_start(0);
-        assert_eq!(enqueue_all(&mut throttle), (1..11).collect::<Vec<_>>());
-        throttle.done(3);
-        assert_eq!(polled(&mut throttle), [11]);
+    fn ten_requests_are_in_flight_and_six_to_a_host_until_it_has_priorities() {
         // Nodes 0 to 10 are of one host, and the others of another.
-        let mut throttle = page(&[Low; 15], true);
+        let first = [1, 2, 3, 4, 5, 6, 11, 12, 13, 14];
+        for is_multiplexed in [false, true] {
+            let mut throttle = page(&[Low; 18], is_multiplexed);
+            throttle.handle_body_start(0);
+            assert_eq!(enqueue_all(&mut throttle), first);
+            throttle.done(11);
+            assert_eq!(polled(&mut throttle), [15], "the first host has six");
+            throttle.done(3);
+            assert_eq!(polled(&mut throttle), [7]);
+            throttle.handle_head(7);
+            let rest = if is_multiplexed { 8..11 } else { 0..0 };
+            assert_eq!(polled(&mut throttle), rest.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn urgent_requests_pass_the_limit_of_a_host_and_count_for_it() {
+        let mut throttle = page(&[High, Low, Low, Low, Low, Low, Low, High], false);
         throttle.handle_body_start(0);
-        assert_eq!(enqueue_all(&mut throttle), (1..11).collect::<Vec<_>>());
-        throttle.done(3);
-        assert_eq!(polled(&mut throttle), [11]);
-        throttle.handle_head(11);
-        assert_eq!(polled(&mut throttle), (12..16).collect::<Vec<_>>());
+        assert_eq!(enqueue_all(&mut throttle), [1, 2, 3, 4, 5, 6, 8]);
+        throttle.done(8);
+        assert_eq!(polled(&mut throttle), [0; 0], "six are in flight");
+        throttle.done(1);
+        assert_eq!(polled(&mut throttle), [7]);
+    }
+
+    #[test]
+    fn on_slow_networks_hosts_with_priorities_have_no_limit_of_their_own() {
+        for is_multiplexed in [false, true] {
+            let mut throttle = page(&[Low; 10], is_multiplexed);
+            throttle.handle_round_trip(SLOW);
+            throttle.handle_round_trip(SLOW);
+            throttle.handle_head(0);
+            throttle.handle_body_start(0);
+            let most = if is_multiplexed { 8 } else { 6 };
+            assert_eq!(enqueue_all(&mut throttle), (1..=most).collect::<Vec<_>>());
+        }
     }
 
     #[test]
