@@ -67,7 +67,7 @@ impl BrowserCell {
             else {
                 continue;
             };
-            let page = Page::new(recording).with_think_times(&loaded.think_times);
+            let page = Page::new(recording);
             let load = load::load(&page, protocol, &network.name, &config, options, seed);
             virtual_ms.push(load.load_ms);
             virtual_fcp_ms.push(load.fcp_ms);
@@ -129,13 +129,13 @@ impl BrowserCell {
     }
 }
 
-/// Copies of the recordings of the valid loads among `loads`, each with the think times of its servers.
-pub(super) fn recordings(loads: &[BrowserLoad]) -> Vec<(Replica, Vec<Duration>)> {
+/// Copies of the recordings of the valid loads among `loads`.
+pub(super) fn recordings(loads: &[BrowserLoad]) -> Vec<Replica> {
     let common = common(loads);
     let valid = loads.iter().filter(|loaded| does_count(loaded, common));
-    let recordings =
-        valid.filter_map(|loaded| Some((loaded.recording.clone()?, loaded.think_times.clone())));
-    recordings.collect()
+    valid
+        .filter_map(|loaded| loaded.recording.clone())
+        .collect()
 }
 
 /// True if `loaded` is averaged with others, most of which fetched `common`.
@@ -253,7 +253,6 @@ mod tests {
             faults: Vec::new(),
             link: Emulator::new(&path, 1, origin).stats(origin),
             recording: Some(builtin::portal()),
-            think_times: vec![Duration::ZERO; builtin::portal().exchanges.len()],
             run_files: None,
         }
     }
@@ -295,10 +294,10 @@ mod tests {
     fn simulated_loads_have_the_think_times_of_the_servers_and_not_of_the_recording() {
         let simulated = |think_ms: u64| {
             let mut loaded = loaded(1_000.0, "a", &[]);
-            loaded.think_times[0] = Duration::from_millis(think_ms);
-            // A wait in the recording contains queues of the link.
             if let Some(recording) = &mut loaded.recording {
+                // A wait in the recording contains queues of the link.
                 recording.exchanges[0].wait = Some(Duration::from_secs(9));
+                recording.state_think_times(&[Duration::from_millis(think_ms)]);
             }
             browsed(RaceProtocol::H2, vec![loaded]).virtual_ms[0]
         };

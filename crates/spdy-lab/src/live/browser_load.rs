@@ -89,12 +89,10 @@ pub struct BrowserLoad {
     pub faults: Vec<Fault>,
     /// Measurements of the link, from the start of the browser until the page was quiet.
     pub link: LinkStats,
-    /// The recording, until [our own client](crate::live::browser_cell::BrowserCell::new) has loaded it too.
+    /// The recording, until [our own client](crate::live::browser_cell::BrowserCell::new) has loaded it too. It states the think times
+    /// that the servers had: its waits also have what the link added.
     #[serde(skip)]
     pub recording: Option<Replica>,
-    /// The think time that a server had for each exchange of the recording. The recording's own waits also have what the link added.
-    #[serde(skip)]
-    pub think_times: Vec<Duration>,
     /// Its files, if they were requested.
     #[serde(skip)]
     pub run_files: Option<RunFiles>,
@@ -201,7 +199,8 @@ impl BrowserLoader {
         };
         let mut omitted = recorded.page.notes.skipped;
         omitted.retain(|reason, _| [WEBSOCKETS, FROM_SERVICE_WORKER].contains(&&reason[..]));
-        let recording = recorded.page.replica;
+        let mut recording = recorded.page.replica;
+        stage.state_think_times(&mut recording);
         let failed = unexpected(&recording.failures, stage);
         let unrecorded = stage.unrecorded_requests();
         let failed_requests = unrecorded.unknown.into_iter().chain(failed).collect();
@@ -226,7 +225,6 @@ impl BrowserLoader {
             unknown_names: stage.unknown_names(),
             faults: limits(recording.load.unwrap_or_default()).faults(&link),
             link,
-            think_times: stage.think_times(&recording),
             recording: Some(recording),
             run_files,
         })

@@ -87,7 +87,8 @@ impl Chromium49Loader {
         let served = serving.stop().map_err(start("the servers"))?;
         let loaded = loaded?;
         let requests = stage.requests();
-        let recording = recording(stage, &requests, &loaded.timings)?;
+        let mut recording = recording(stage, &requests, &loaded.timings)?;
+        stage.state_think_times(&mut recording);
         let run_files = match self.key_log {
             Some(_) => {
                 let (capture, origin) = network.end_capture()?;
@@ -124,7 +125,6 @@ impl Chromium49Loader {
             failed_requests: unrecorded.unknown.into_iter().chain(others).collect(),
             similar_requests: unrecorded.similar.into_iter().collect(),
             omitted: omitted(&requests),
-            think_times: stage.think_times(&recording),
             unknown_names: stage.unknown_names(),
             faults: limits(recording.load.unwrap_or_default()).faults(&link),
             link,

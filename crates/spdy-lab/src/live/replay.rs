@@ -300,11 +300,12 @@ impl Replay {
         fingerprint.sha256()
     }
 
-    /// The think time that a server had for each exchange of a load of this page.
-    pub(crate) fn think_times(&self, load: &Replica) -> Vec<Duration> {
+    /// States in a load of this page the think time that a server had for each exchange.
+    pub(crate) fn state_think_times(&self, load: &mut Replica) {
         let think_time =
             |exchange: &Exchange| self.recorded(&exchange.method, &exchange.url).think_time;
-        load.exchanges.iter().map(think_time).collect()
+        let think_times: Vec<_> = load.exchanges.iter().map(think_time).collect();
+        load.state_think_times(&think_times);
     }
 
     /// True if `failure` was recorded with the page: it is no fault of the load if it occurs again.

@@ -101,17 +101,15 @@ impl VisitCell {
     ) -> Self {
         let config = network.config(options);
         let alone = browser.alone.iter();
-        let recordings: Vec<Vec<(Replica, Vec<Duration>)>> = alone
+        let recordings: Vec<Vec<Replica>> = alone
             .map(|(_, loads)| browser_cell::recordings(loads))
             .collect();
         let count = recordings.iter().map(Vec::len).min().unwrap_or(0);
         let mut virtual_loads = vec![Vec::with_capacity(count); recordings.len()];
         let mut virtual_failure = None;
         for run in 0..count {
-            let pages = recordings.iter().map(|of_page| {
-                let (recording, think_times) = &of_page[run];
-                Page::new(recording.clone()).with_think_times(think_times)
-            });
+            let pages = recordings.iter();
+            let pages = pages.map(|of_page| Page::new(of_page[run].clone()));
             let visit = load::visit(pages.collect(), pause);
             for (page, loads) in visit.iter().zip(&mut virtual_loads) {
                 let load = load::load(page, protocol, &network.name, &config, options, seed);
@@ -213,7 +211,6 @@ mod tests {
             faults: Vec::new(),
             link: link(),
             recording: Some(page.clone()),
-            think_times: page.think_times(),
             run_files: None,
         }
     }

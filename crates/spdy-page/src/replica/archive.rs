@@ -102,6 +102,8 @@ struct ObservedFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compute_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    think_time_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 
@@ -119,6 +121,7 @@ impl ObservedFields {
             connect_ns: observed.connect.map(nanoseconds),
             tls_ns: observed.tls.map(nanoseconds),
             compute_ns: observed.compute.map(nanoseconds),
+            think_time_ns: observed.think_time.map(nanoseconds),
             refused: observed.refused.clone(),
         }
     }
@@ -132,6 +135,7 @@ impl ObservedFields {
             connect: self.connect_ns.map(Duration::from_nanos),
             tls: self.tls_ns.map(Duration::from_nanos),
             compute: self.compute_ns.map(Duration::from_nanos),
+            think_time: self.think_time_ns.map(Duration::from_nanos),
             request_body,
             refused: self.refused,
         }

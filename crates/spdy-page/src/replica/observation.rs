@@ -24,6 +24,9 @@ pub struct Observation {
     pub tls: Option<Duration>,
     /// Total time that the browser took to evaluate the script or to parse the style sheet.
     pub compute: Option<Duration>,
+    /// How long the server computed before it responded, if the recorder knows its server. Otherwise
+    /// [`Replica::think_times`](crate::replica::Replica::think_times) estimates it.
+    pub think_time: Option<Duration>,
     /// Body of the request as sent, including chunk framing.
     pub request_body: Bytes,
     /// Why the page did not get this response, or only a part of it, in the browser's words: `net::ERR_ABORTED`.

@@ -1,6 +1,6 @@
 //! Estimates from a recording the think time of each response: how long the server computed before it responded.
 //!
-//! A recording has one time from the request to the first byte of the response. Three things are in it:
+//! A recorder that knows its server states the think time. Any other recording has one time from the request to the first byte of the response. Three things are in it:
 //!
 //! ```text
 //! request sent                                      first byte
@@ -27,12 +27,16 @@ pub const MAX_THINK_TIME: Duration = Duration::from_secs(60);
 const MIN_ROUND_TRIP: Duration = Duration::from_millis(2);
 
 impl Replica {
-    /// The think time of each exchange: zero if its wait was not recorded, at most [`MAX_THINK_TIME`].
+    /// The think time of each exchange: the [stated](crate::replica::observation::Observation::think_time) one, else an estimate from
+    /// the recorded wait, else zero. At most [`MAX_THINK_TIME`].
     #[must_use]
     pub fn think_times(&self) -> Vec<Duration> {
         let round_trips = round_trips(&self.exchanges);
         let received = received_by_connection(&self.exchanges);
         let think_time = |exchange: &Exchange| {
+            if let Some(stated) = exchange.observed.think_time {
+                return Some(stated);
+            }
             let wait = exchange.wait?;
             let round_trip = *round_trips.get(&server_of(exchange))?;
             let sent = exchange.started.map(|started| {
@@ -49,6 +53,13 @@ impl Replica {
         times
             .map(|time| time.unwrap_or_default().min(MAX_THINK_TIME))
             .collect()
+    }
+
+    /// States the think time of each exchange, in their order.
+    pub fn state_think_times(&mut self, think_times: &[Duration]) {
+        for (exchange, &think_time) in self.exchanges.iter_mut().zip(think_times) {
+            exchange.observed.think_time = Some(think_time);
+        }
     }
 }
 
@@ -207,6 +218,21 @@ mod tests {
         );
         (first.wait, second.wait) = (None, None);
         assert_eq!(think_times(vec![first, second]), [0, 0]);
+    }
+
+    #[test]
+    fn a_stated_think_time_replaces_the_estimate_from_the_wait() {
+        let first = exchange("http://a.test/", 0, 40, 10);
+        let second = exchange("http://a.test/1", 100, 500, 10);
+        let mut replica = Replica {
+            exchanges: vec![first.clone(), second.clone(), second],
+            ..builtin::flags()
+        };
+        assert_eq!(replica.think_times(), [ms(0), ms(460), ms(460)]);
+        replica.state_think_times(&[ms(7), ms(0)]);
+        assert_eq!(replica.think_times(), [ms(7), ms(0), ms(460)]);
+        replica.state_think_times(&[Duration::MAX]);
+        assert_eq!(replica.think_times()[0], MAX_THINK_TIME);
     }
 
     #[test]
