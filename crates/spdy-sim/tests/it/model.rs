@@ -17,7 +17,7 @@ cable spdy: load 775.715 ms, DOMContentLoaded 134.818 ms, 20163 B up, 367981 B d
 cable h2: load 771.365 ms, DOMContentLoaded 134.462 ms, 18903 B up, 367870 B down
 cable h3: load 730.416 ms, DOMContentLoaded 121.309 ms, 37557 B up, 366698 B down
 rate=2mbit,rtt=60ms,loss=2% http: load 1803.788 ms, DOMContentLoaded 206.504 ms, 49260 B up, 380268 B down
-rate=2mbit,rtt=60ms,loss=2% https: load 2633.276 ms, DOMContentLoaded 281.168 ms, 88652 B up, 565627 B down
+rate=2mbit,rtt=60ms,loss=2% https: load 2633.276 ms, DOMContentLoaded 281.168 ms, 88696 B up, 564639 B down
 rate=2mbit,rtt=60ms,loss=2% spdy: load 1970.316 ms, DOMContentLoaded 281.384 ms, 22975 B up, 366851 B down
 rate=2mbit,rtt=60ms,loss=2% h2: load 2001.444 ms, DOMContentLoaded 281.276 ms, 21279 B up, 364224 B down
 rate=2mbit,rtt=60ms,loss=2% h3: load 1796.313 ms, DOMContentLoaded 224.628 ms, 39287 B up, 369771 B down
