@@ -5,7 +5,6 @@
 //! are the browser's own, so only the network, the connections and the protocol differ.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use spdy_page::replica::Replica;
@@ -229,6 +228,8 @@ fn browser_ratio(base: &BrowserCell, cell: &BrowserCell) -> Option<Estimate> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use spdy_netem::path::PathConfig;
     use spdy_page::builtin;
     use spdy_tun::emulator::Emulator;
