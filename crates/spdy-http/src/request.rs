@@ -189,6 +189,23 @@ pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest
     Ok(head)
 }
 
+/// The URI of the request in a header block, as in [`decode`], without its headers.
+///
+/// # Errors
+///
+/// [`BadRequest`], if a value of the URI or the method is missing or invalid.
+pub fn decode_uri(version: Version, block: &HeaderBlock) -> Result<Uri, BadRequest> {
+    let mut line = FirstLine::of(block);
+    for (name, value) in block.iter() {
+        line.take(version, name, value);
+    }
+    let names = Names::of(version);
+    let method = read(names.method, line.method, |value| {
+        Method::from_bytes(value).ok()
+    })?;
+    line.uri(names, &method)
+}
+
 /// The values of a block that make up a request line.
 pub(crate) struct FirstLine<'a> {
     block: &'a HeaderBlock,

@@ -320,3 +320,25 @@ static NAME_BYTES: [bool; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nul_and_line_ends_are_found_at_every_place_and_nothing_else_is() {
+        for len in 0..=20 {
+            for at in 0..len {
+                for byte in 0..=u8::MAX {
+                    // Neighbours whose subtraction borrows.
+                    for others in [1, b'a', 0x80, u8::MAX] {
+                        let mut value = vec![others; len];
+                        value[at] = byte;
+                        let expected = matches!(byte, 0 | b'\r' | b'\n');
+                        assert_eq!(has_nul_or_line_end(&value), expected, "{value:x?}");
+                    }
+                }
+            }
+        }
+    }
+}

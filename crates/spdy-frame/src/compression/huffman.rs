@@ -167,9 +167,9 @@ impl<'a> BitWriter<'a> {
     /// Appends whole bytes; only after [`align`](Self::align).
     pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
         assert_eq!(
-            self.len, 0,
-            "appending bytes after {} unaligned bits",
-            self.len
+            (self.words_len, self.len),
+            (0, 0),
+            "appending bytes before the bits are aligned"
         );
         self.out.put_slice(bytes);
     }

@@ -226,3 +226,21 @@ pub(crate) fn stream_id(payload: [u8; 4], kind: Kind) -> Result<StreamId, FrameE
         Ok(id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_that_follows_its_head_is_counted() {
+        let mut frame = BytesMut::new();
+        ControlHead::new(Version::V31, Kind::SynReply, FLAG_FIN, 4).encode(&mut frame);
+        frame.put_bytes(b'x', 70_000);
+        set_payload_len(&mut frame);
+
+        let expected = ControlHead::new(Version::V31, Kind::SynReply, FLAG_FIN, 70_000);
+        let head = frame.first_chunk().expect("a head");
+        assert_eq!(Head::decode(*head), Head::Control(expected));
+        assert_eq!(frame.len(), HEAD_LEN + 70_000);
+    }
+}

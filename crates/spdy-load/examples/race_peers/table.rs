@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use crate::course::Cell;
+use crate::course::{Cell, REFERENCE, TARGET_RATIO};
 use crate::heat::{CellResult, Row, Series};
 
 impl fmt::Display for Cell {
@@ -26,14 +26,14 @@ pub(crate) fn print_note(text: &str) {
 
 /// Prints a cell: a table, or one JSON object per row. Write errors are ignored: the reader may have exited.
 pub(crate) fn print_cell(cell: &Cell, heat: &CellResult, json: bool) {
-    let (name, protocol, bar) = cell.transport.target();
+    let (name, protocol) = REFERENCE;
     let is_reference = |row: &&Row| row.name == name && row.protocol == protocol;
     let reference = heat.rows.iter().find(is_reference);
     let mut out = io::stdout().lock();
     if !json {
         let _ = writeln!(
             out,
-            "\n{cell}: CPU against {name} {protocol}, ours at most {bar}\n\
+            "\n{cell}: CPU against {name} {protocol}, our SPDY/3.1 at most {TARGET_RATIO}\n\
              {:<20} {:>24} {:>28} {:>20} {:>8} {:>8}",
             "",
             "requests/s (min-max)",
@@ -46,7 +46,7 @@ pub(crate) fn print_cell(cell: &Cell, heat: &CellResult, json: bool) {
     for row in &heat.rows {
         let ratio = reference.map(|reference| row.cpu.over(&reference.cpu));
         if json {
-            let _ = writeln!(out, "{}", object(cell, row, ratio.as_ref(), bar));
+            let _ = writeln!(out, "{}", object(cell, row, ratio.as_ref()));
             continue;
         }
         let what = format!("{} {}", row.name, row.protocol);
@@ -75,7 +75,7 @@ pub(crate) fn spread(series: &Series, digits: usize) -> String {
     format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
 }
 
-fn object(cell: &Cell, row: &Row, ratio: Option<&Series>, bar: f64) -> serde_json::Value {
+fn object(cell: &Cell, row: &Row, ratio: Option<&Series>) -> serde_json::Value {
     let series = |series: &Series| json!({ "median": series.median(), "min": series.min(), "max": series.max() });
     json!({
         "lane": cell.transport.to_string(),
@@ -86,7 +86,7 @@ fn object(cell: &Cell, row: &Row, ratio: Option<&Series>, bar: f64) -> serde_jso
         "requests_per_second": series(&row.rate),
         "cpu_seconds_per_100000": series(&row.cpu),
         "cpu_ratio": ratio.map(series),
-        "cpu_ratio_wanted": bar,
+        "cpu_ratio_wanted": TARGET_RATIO,
         "generator_cpu_seconds_per_100000": series(&row.own),
         "p99_ms": series(&row.p99),
         "resident_bytes": row.resident_bytes,

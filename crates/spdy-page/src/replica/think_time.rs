@@ -1,6 +1,7 @@
 //! Estimates from a recording the think time of each response: how long the server computed before it responded.
 //!
-//! A recorder that knows its server states the think time. Any other recording has one time from the request to the first byte of the response. Three things are in it:
+//! A recorder that knows its server states the think time. Any other recording has one time from the request to the first byte of the
+//! response. Three things are in it:
 //!
 //! ```text
 //! request sent                                      first byte

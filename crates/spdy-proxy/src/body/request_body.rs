@@ -117,7 +117,7 @@ pub(crate) fn with_trailers<F>(body: Body, mut restrict: Option<F>) -> Body
 where
     F: FnMut(&mut HeaderMap) + Send + 'static,
 {
-    if body.try_clone().is_some() {
+    if body.is_in_memory() {
         return body; // bytes alone
     }
     wrap_poll(body, move |mut body, cx| {

@@ -380,7 +380,7 @@ impl Upstream {
         origin: &Origin,
         request: Request<Body>,
     ) -> Result<Request<Body>, UpstreamError> {
-        if request.body().try_clone().is_some() {
+        if request.body().is_in_memory() {
             return Ok(request);
         }
         let deadline = self.runtime.now() + self.queue_timeout;

@@ -357,6 +357,13 @@ impl Session {
         self.closing.takes_no_streams() || self.next_id > StreamId::MAX.value()
     }
 
+    /// True while streams are open, and then as long as the session keeps their memory for another burst. Until it returned that
+    /// memory, [`poll_timeout`](Self::poll_timeout) has its timeout, a second after the last stream.
+    #[must_use]
+    pub fn is_in_burst(&self) -> bool {
+        self.streams.active() > 0 || self.has_burst_memory()
+    }
+
     /// Limit of streams that we may have open: the value in the peer's SETTINGS, or the assumed default.
     #[must_use]
     pub fn max_open_streams(&self) -> u32 {

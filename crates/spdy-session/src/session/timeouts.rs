@@ -64,14 +64,17 @@ impl Session {
     }
 
     /// True if memory of a burst of streams can be returned.
-    fn has_burst_memory(&self) -> bool {
-        let has_events_memory = self.events.is_empty() && self.events.capacity() > MAX_IDLE_EVENTS;
-        has_events_memory || self.streams.has_burst_memory()
+    pub(crate) fn has_burst_memory(&self) -> bool {
+        self.has_events_memory() || self.streams.has_burst_memory()
+    }
+
+    fn has_events_memory(&self) -> bool {
+        self.events.is_empty() && self.events.capacity() > MAX_IDLE_EVENTS
     }
 
     /// Returns the memory of a burst of streams.
     fn release_burst_memory(&mut self) {
-        if self.events.is_empty() {
+        if self.has_events_memory() {
             self.events = VecDeque::new();
         }
         self.streams.release_burst_memory();

@@ -5,7 +5,7 @@
 //!           High     at once                                     High    at once
 //!           Medium   while fewer than 2 of these run             others  while fewer than 10 of these are in flight;
 //!           Low      while fewer than 2 of any kind run                  on a slow network 8, less 3 for each High one;
-//!                                                                         and fewer than 6 requests to the same host are
+//!                                                                         and while fewer than 6 requests to the same host are in flight
 //! ```
 //!
 //! - **Renderer** (`ResourceLoadScheduler` of Blink). Medium requests may also run where Low ones may. Once the parser has reached
@@ -325,7 +325,7 @@ impl Throttle {
         if self.scheduler == Scheduler::Chromium49 {
             return !self.is_delayable(node) || self.may_start_in_chromium_49(node);
         }
-        !self.is_delayable(node) || !self.is_full() && !self.is_host_full(node)
+        !self.is_delayable(node) || (!self.is_full() && !self.is_host_full(node))
     }
 
     /// True if no delayable request may start.

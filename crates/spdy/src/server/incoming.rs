@@ -1,5 +1,6 @@
 //! Reads a stream that a client opened as an HTTP request.
 
+use http::request::Parts;
 use http::{Method, Request, Response};
 use spdy_frame::status::RstStatus;
 use spdy_http::content_length::LengthCheck;
@@ -12,7 +13,6 @@ use crate::body::Body;
 use crate::receive_body::ReceiveBody;
 use crate::server::push::Pusher;
 use crate::server::responder::Responder;
-use crate::session::entry::Opening;
 use crate::session::incoming::Incoming;
 use crate::trace;
 
@@ -41,6 +41,10 @@ impl Incoming {
         let span = followed
             .as_ref()
             .map_or_else(Span::none, |it| it.span.clone());
+        let has_no_body = |head: &Parts| LengthCheck::of(&head.headers).count(0, true).is_ok();
+        let is_bodiless = self.ended && head.as_ref().is_ok_and(has_no_body);
+        // A body checks its trailers with it.
+        let block = (!is_bodiless).then(|| self.opening.headers.clone());
         stream.look_all(|state, key| {
             state.exchanges.requests += 1;
             let entry = &mut state.entries[key];
@@ -65,28 +69,18 @@ impl Incoming {
                 return Err(error);
             }
         };
-        let block = || {
-            let clone = |it: &Box<Opening>| it.headers.clone();
-            stream.look(|entry| entry.request.as_ref().map(clone).unwrap_or_default())
-        };
-        let body = if self.ended {
-            if LengthCheck::of(&head.headers).count(0, true).is_err() {
-                stream
-                    .command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
-                // The reader of the body gets the length error: the client did not intend this empty body.
-                Body::received(ReceiveBody::new(stream.clone(), block()))
-            } else {
-                Body::empty()
+        let body = match block {
+            None => Body::empty(),
+            Some(block) => {
+                // A tunnel has no length. If the request has ended without its body, the reader of the body gets the length error:
+                // the client did not intend an empty one.
+                let length = match head.method {
+                    Method::CONNECT if !self.ended => LengthCheck::default(),
+                    _ => LengthCheck::of(&head.headers),
+                };
+                stream.command(|state, key| state.expect_length(key, length));
+                Body::received(ReceiveBody::new(stream.clone(), block))
             }
-        } else {
-            // A tunnel has no length.
-            let length = if head.method == Method::CONNECT {
-                LengthCheck::default()
-            } else {
-                LengthCheck::of(&head.headers)
-            };
-            stream.command(|state, key| state.expect_length(key, length));
-            Body::received(ReceiveBody::new(stream.clone(), block()))
         };
         head.extensions
             .insert(Pusher::new(shared.clone(), id, priority));

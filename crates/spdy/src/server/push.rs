@@ -135,10 +135,10 @@ impl State {
     fn check_origin(&self, parent: StreamId, uri: &Uri) -> Result<(), Error> {
         let request = self.check_parent(parent)?.request.as_ref();
         let version = self.machine.config().version;
-        // Read again: pushes are rare, and a URI in each stream would cost every request.
-        let parent = request.and_then(|it| request::decode(version, &it.headers).ok());
+        // Read again, because a URI in each stream would cost every request.
+        let parent = request.and_then(|it| request::decode_uri(version, &it.headers).ok());
         match parent {
-            Some(parent) if push::is_same_origin(&parent.uri, uri) => Ok(()),
+            Some(parent) if push::is_same_origin(&parent, uri) => Ok(()),
             _ => Err(Error::PushRefused {
                 reason: "the URL has a different origin",
             }),

@@ -367,6 +367,7 @@ impl State {
             self.drop_unread(key);
             self.incoming.retain(|unaccepted| *unaccepted != key);
             self.entries.remove(key);
+            self.release_burst_memory();
         }
     }
 

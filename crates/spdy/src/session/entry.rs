@@ -23,7 +23,7 @@ pub(crate) enum Inbound {
     Headers(HeaderBlock),
 }
 
-/// SYN_STREAM of the peer, until the stream is accepted.
+/// SYN_STREAM of the peer.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) headers: HeaderBlock,

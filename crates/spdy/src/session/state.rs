@@ -276,13 +276,15 @@ impl State {
         if self.entries[key].id.is_zero() {
             self.waiting.retain(|_, waiting| waiting.key != key);
         }
-        // Dropping any other entry runs no code of a caller.
+        // Dropping what these have may run code of a caller.
         let entry = &self.entries[key];
         let must_outlive_lock = entry.reader.is_some()
             || entry.writer.is_some()
             || entry.span.is_some()
-            || entry.failure.is_some();
+            || entry.failure.is_some()
+            || entry.push_parent.is_some();
         let entry = self.entries.remove(key);
+        self.release_burst_memory();
         if must_outlive_lock {
             Some(Box::new(entry))
         } else {
@@ -294,8 +296,13 @@ impl State {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.machine.handle_timeout(now);
         self.cancel_expired(now);
-        // The machine has a timeout for the memory of a burst, which is usually the time for this memory too.
-        if self.entries.is_empty() && self.entries.capacity() > MAX_IDLE_ENTRIES {
+        self.release_burst_memory();
+    }
+
+    /// Returns the memory of many entries when the last one is removed, or later, when the machine returns its own.
+    pub(crate) fn release_burst_memory(&mut self) {
+        let has_memory = self.entries.is_empty() && self.entries.capacity() > MAX_IDLE_ENTRIES;
+        if has_memory && (self.ended.is_some() || !self.machine.is_in_burst()) {
             self.entries = Slab::new();
             self.by_id.shrink_to_fit();
         }
@@ -342,5 +349,74 @@ impl State {
     /// Number of open and queued streams.
     pub(crate) fn active_streams(&self) -> usize {
         self.by_id.len() + self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use spdy_session::config::Config;
+
+    use super::*;
+    use crate::runtime::{BoxFuture, Runtime, SharedRuntime};
+    use crate::session::shared::{SessionOptions, Shared};
+
+    struct Still;
+
+    impl Runtime for Still {
+        fn now(&self) -> Instant {
+            Instant::ZERO
+        }
+
+        fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+            Box::pin(std::future::pending())
+        }
+
+        fn spawn(&self, _: BoxFuture<()>) {}
+    }
+
+    /// A client's session with a hundred streams, and their keys.
+    fn burst() -> (Arc<Shared>, Vec<usize>) {
+        let config = Config::new(Role::Client, spdy_frame::version::Version::V31);
+        let runtime = SharedRuntime::new(Still);
+        let shared = Shared::new(config, runtime, SessionOptions::default());
+        let open = |state: &mut State| {
+            let entry = Entry::new(StreamId::ZERO, 1);
+            state.open(entry, HeaderBlock::new(), StreamOptions::default(), true)
+        };
+        let keys = (0..100).map(|_| shared.look(open).expect("the session is open"));
+        let keys = keys.collect();
+        (shared, keys)
+    }
+
+    fn end_burst(state: &mut State) {
+        let deadline = state.machine.poll_timeout().expect("it has burst memory");
+        state.handle_timeout(deadline);
+    }
+
+    #[test]
+    fn entries_keep_their_memory_as_long_as_the_machine() {
+        let (shared, keys) = burst();
+        shared.look(|state| {
+            keys.iter().for_each(|key| drop(state.release(*key)));
+            assert!(state.entries.capacity() >= 100, "for another burst");
+            end_burst(state);
+            assert_eq!(state.entries.capacity(), 0);
+        });
+    }
+
+    #[test]
+    fn entries_that_are_removed_after_the_burst_leave_no_memory() {
+        let (shared, keys) = burst();
+        shared.look(|state| {
+            for key in &keys {
+                state.reset(*key, RstStatus::CANCEL, Error::Closing);
+            }
+            end_burst(state);
+            assert!(state.entries.capacity() >= 100, "they have handles");
+            keys.iter().for_each(|key| drop(state.release(*key)));
+            assert_eq!(state.entries.capacity(), 0);
+        });
     }
 }

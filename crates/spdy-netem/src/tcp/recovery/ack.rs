@@ -87,7 +87,10 @@ impl Sender {
             self.read_sack(now, segment, &mut summary);
         }
         if self.board.is_empty() {
-            // Everything was acknowledged before, and then the receiver reported the probe as a duplicate.
+            // Nothing is in flight. The receiver may still report duplicates: of the probe, or of needless retransmissions.
+            if summary.duplicate_block {
+                self.try_undo_by_duplicates(now);
+            }
             self.evaluate_probe(now, segment.ack, summary.probe_evidence());
             return;
         }

@@ -20,7 +20,10 @@ impl Sender {
             summary.duplicate_block = true;
             summary.probe_duplicated = self.probe.is_some_and(|probe| duplicate.end == probe.end);
             self.note_duplicate(duplicate.start);
-            self.rack.on_duplicate(self.una, self.nxt);
+            // As in Linux: a probe is sent by a timer, so its duplicate says nothing about RACK's window.
+            if self.rack.reordering_seen && !summary.probe_duplicated {
+                self.rack.on_duplicate(self.una, self.nxt);
+            }
         }
         let highest_before = self.highest_sacked;
         let mut lowest_late = None;

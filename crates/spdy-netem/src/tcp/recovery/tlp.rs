@@ -142,12 +142,16 @@ mod tests {
         }
         assert_eq!(send(&mut sender, now, MSS), 1);
         ack(&mut sender, now + LEAST, 3_001, None);
+        assert_eq!(
+            sender.rack.steps, 1,
+            "a probe says nothing about reordering"
+        );
         sender.stats.recoveries
     }
 
     /// Regression: the report was ignored if nothing was in flight any more. The next acknowledgement then counted as proof of a loss.
     #[test]
-    fn a_probe_that_is_reported_as_duplicate_after_everything_was_acknowledged_is_no_loss() {
+    fn a_late_report_of_a_needless_probe_is_no_loss() {
         assert_eq!(recoveries(true), 0);
         assert_eq!(recoveries(false), 1, "the probe repaired a loss");
     }
