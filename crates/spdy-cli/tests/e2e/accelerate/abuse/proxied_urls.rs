@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use tokio::net::TcpSocket;
+
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::clients::raw_client::RawResponse;
 use crate::support::origins::scripted::{
@@ -26,11 +28,21 @@ const CANARY_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 pub(crate) struct Canary {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
+    /// Keeps the same port of 127.0.0.1 closed: the rules allow that address, and another test could listen there.
+    _closed: TcpSocket,
 }
 
 impl Canary {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind((CANARY_ADDRESS, 0)).expect("a free port on loopback");
+        let (listener, closed) = (0..100)
+            .find_map(|_| {
+                let listener = TcpListener::bind((CANARY_ADDRESS, 0)).ok()?;
+                let port = listener.local_addr().ok()?.port();
+                let closed = TcpSocket::new_v4().ok()?;
+                closed.bind(([127, 0, 0, 1], port).into()).ok()?;
+                Some((listener, closed))
+            })
+            .expect("a port that is free on two addresses of loopback");
         let address = listener.local_addr().expect("a bound socket");
         let connections = Arc::<AtomicUsize>::default();
         let counter = connections.clone();
@@ -42,6 +54,7 @@ impl Canary {
         Self {
             address,
             connections,
+            _closed: closed,
         }
     }
 
