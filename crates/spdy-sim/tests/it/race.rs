@@ -260,8 +260,8 @@ fn a_connection_that_never_closes_is_no_failure_of_the_load() {
     let hard = RaceNetwork::parse("rate=10mbit,rtt=50ms,loss=50%").unwrap();
     let mut race = Race::new(vec![builtin::portal()], vec![hard]);
     race.protocols = vec![RaceProtocol::Http];
-    for seed in [34, 60] {
-        race.seed = seed; // one of sixty seeds with such a server
+    for seed in [11, 42] {
+        race.seed = seed; // one of twenty seeds has such a server
         for load in race.run(|_| ()) {
             let stalled = load
                 .failures
