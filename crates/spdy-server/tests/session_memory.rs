@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::Request;
-use spdy::runtime::{BoxFuture, Runtime, SharedRuntime, TokioRuntime};
+use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy::{Frame, Priority, StreamId, Version};
-use spdy_clock::Instant;
 use spdy_frame::compress::{Compression, DeflateOptions, Deflater};
 use spdy_frame::frame::SynStream;
 use spdy_net::protocol::Protocol;
@@ -23,6 +22,11 @@ use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
 use spdy_server::site_pusher::{PushConfig, SitePusher};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use paused_time::PausedTime;
+
+#[path = "../../spdy-proxy/tests/it/support/paused_time.rs"]
+mod paused_time;
 
 /// A connection that delivers bytes, accepts everything, and stays open.
 struct StaysOpen(Bytes);
@@ -148,24 +152,6 @@ fn session_bytes(site: Site, wire: Bytes) -> (u64, u64) {
 /// When a session has returned the memory that it keeps for a second burst.
 const AFTER_A_BURST: Duration = Duration::from_secs(2);
 
-/// The paused clock of tokio.
-struct PausedClock(tokio::time::Instant);
-
-impl Runtime for PausedClock {
-    fn now(&self) -> Instant {
-        Instant::ZERO + self.0.elapsed()
-    }
-
-    fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
-        let deadline = self.0 + (deadline - Instant::ZERO);
-        Box::pin(tokio::time::sleep_until(deadline))
-    }
-
-    fn spawn(&self, task: BoxFuture<()>) {
-        tokio::spawn(task);
-    }
-}
-
 /// Bytes that each of a hundred idle sessions uses after `requests` requests of a kilobyte, without what sessions share.
 fn idle_session_bytes(count: usize) -> u64 {
     const SESSIONS: u64 = 100;
@@ -184,7 +170,7 @@ fn idle_session_bytes(count: usize) -> u64 {
             .expect("a runtime");
         let used = allocation_counter::measure(|| {
             runtime.block_on(async {
-                let shared = SharedRuntime::new(PausedClock(tokio::time::Instant::now()));
+                let shared = SharedRuntime::new(PausedTime::start());
                 for _ in 0..sessions {
                     let io = Box::new(StaysOpen(wire.clone()));
                     let (site, config) = (site.clone(), config.clone());
