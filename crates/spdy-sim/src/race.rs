@@ -22,7 +22,7 @@ use spdy_page::replica::Replica;
 
 use crate::load;
 use crate::load::{HostLayout, Load, Page};
-use crate::network::NetworkConfig;
+use crate::network::{NetworkConfig, PROGRAM_LATENCY};
 use crate::options::{Options, RaceProtocol};
 use crate::workers;
 
@@ -68,6 +68,7 @@ impl RaceNetwork {
             server_tcp: profile.tcp(),
             path: profile.path,
             name_lookups: options.name_lookups,
+            program_latency: PROGRAM_LATENCY,
         }
     }
 }

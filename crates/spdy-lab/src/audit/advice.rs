@@ -123,7 +123,7 @@ impl Advice {
                 let path = exchange(*node).url.path();
                 let is_longer = |other: &HostConfig| path_of(other).len() > path_of(entry).len();
                 let is_match =
-                    |it: &HostConfig| is_of_host(it, place) && path.starts_with(path_of(it));
+                    |it: &HostConfig| is_of_host(it, place) && is_within(path, path_of(it));
                 is_match(entry) && !governing.any(|other| is_match(other) && is_longer(other))
             };
             let of_entry = wishes.iter().filter(is_of_entry);
@@ -272,7 +272,16 @@ fn package(url: &Url) -> Option<Place> {
 
 /// The path of an entry, without the query with which modules import it.
 fn path_of(entry: &HostConfig) -> &str {
-    entry.path.split('?').next().unwrap_or_default()
+    without_query(&entry.path)
+}
+
+/// True if `path` is `whole`, or is in the folder `whole`.
+fn is_within(path: &str, whole: &str) -> bool {
+    path == whole || whole.ends_with('/') && path.starts_with(whole)
+}
+
+fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap_or_default()
 }
 
 /// The package of a public CDN that has the script `url`, or the script alone; `None` if the host is no public CDN.
@@ -299,8 +308,9 @@ fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
         return; // no browser sends it like this: the recording is of another client
     }
     let mut is_there = false;
+    let path = without_query(&place.path);
     for entry in &mut rewrite.hosts {
-        if is_of_host(entry, place) && entry.path.starts_with(&place.path) {
+        if is_of_host(entry, place) && is_within(path_of(entry), path) {
             is_there |= entry.path == place.path;
             add(&mut entry.kinds, kind);
         }
@@ -308,10 +318,13 @@ fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
     if is_there {
         return;
     }
-    // Of several entries, the one with the longest path applies: this one, also to kinds that the others have.
-    let mut hosts = rewrite.hosts.iter();
+    // Of several entries, the one with the longest path applies: this one, also to kinds that the others have. Entries of one path
+    // have the same kinds.
+    let has_kinds =
+        |entry: &&HostConfig| is_of_host(entry, place) && ["/", path].contains(&path_of(entry));
+    let hosts = rewrite.hosts.iter().filter(has_kinds);
     let mut kinds = hosts
-        .find(|entry| is_of_host(entry, place) && entry.path == "/")
+        .max_by_key(|entry| path_of(entry).len())
         .map_or_else(Vec::new, |host| host.kinds.clone());
     add(&mut kinds, kind);
     rewrite.hosts.push(HostConfig {
@@ -326,7 +339,9 @@ fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
 /// Excepts the path of `place` from the entry that governs it.
 fn except(rewrite: &mut Rewrite, place: &Place) {
     let governing = rewrite.hosts.iter_mut().filter(|entry| {
-        is_of_host(entry, place) && place.path.starts_with(&entry.path) && entry.path != place.path
+        is_of_host(entry, place)
+            && is_within(&place.path, path_of(entry))
+            && path_of(entry) != place.path
     });
     if let Some(entry) = governing.max_by_key(|entry| entry.path.len())
         && !entry.except.contains(&place.path)
@@ -351,4 +366,34 @@ fn own_hosts(replica: &Replica, graph: &PageGraph, deliveries: &[Delivery]) -> V
     let of_site = hosts.filter(|host| is_same_site(own, host));
     let of_site: BTreeSet<&str> = of_site.collect();
     of_site.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_one_path_have_the_same_kinds() {
+        let mut rewrite = Rewrite::default();
+        let mut add = |path: &str, kind| {
+            let place = Place {
+                host: "esm.sh".to_owned(),
+                scheme: Scheme::Https,
+                path: path.to_owned(),
+            };
+            list(&mut rewrite, &place, kind);
+        };
+        add("/a?x", Kind::Script);
+        add("/a?y", Kind::Style);
+        add("/abc?z", Kind::Script);
+        let hosts = rewrite.hosts.iter();
+        let kinds: Vec<_> = hosts.map(|it| (&it.path[..], &it.kinds[..])).collect();
+        let both = &[Kind::Style, Kind::Script][..];
+        let expected = [
+            ("/a?x", both),
+            ("/a?y", both),
+            ("/abc?z", &[Kind::Script][..]),
+        ];
+        assert_eq!(kinds, expected);
+    }
 }

@@ -27,6 +27,7 @@ pub fn run(cell: &DownloadCell, seed: u64) -> io::Result<Duration> {
         client_tcp: TcpConfig::today(),
         server_tcp: TcpConfig::today(),
         name_lookups: NameLookups::HostsFile,
+        program_latency: Duration::ZERO, // these programs have nothing to compute
     };
     let network = SimNetwork::new(runtime.clone(), config, seed);
     let server = SocketAddr::from(([198, 18, 0, 1], 80));

@@ -67,6 +67,16 @@ pub enum RulesError {
         /// The path.
         path: String,
     },
+    /// Two entries for the same path, with different queries and other settings.
+    #[error(
+        "{host} {path} is listed with several queries: expected the same settings in all these entries, because a query selects no entry"
+    )]
+    DifferentQueries {
+        /// The host.
+        host: String,
+        /// The path.
+        path: String,
+    },
     /// An invalid attribute name, or one that is reserved by HTML.
     #[error("lazy_attributes \"{found}\": expected an attribute name that starts with data-")]
     Attribute {

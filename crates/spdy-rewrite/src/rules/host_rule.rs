@@ -10,7 +10,7 @@ use crate::rules::host_name::HostPattern;
 use crate::rules::path_normalization::{canonical, is_in};
 
 /// A compiled entry of the rules.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HostRule {
     pub(crate) pattern: HostPattern,
     pub(crate) scheme: Scheme,
@@ -80,6 +80,16 @@ impl HostRule {
 
     pub(crate) fn matches_host(&self, scheme: Scheme, host: &str, port: u16) -> bool {
         self.scheme == scheme && self.port == port && self.pattern.matches(host)
+    }
+
+    /// True if the entries have the same path and all the same settings, except the query.
+    pub(crate) fn differs_in_query_only(&self, other: &Self) -> bool {
+        let import_query = self.import_query.clone();
+        let with_same_query = Self {
+            import_query,
+            ..other.clone()
+        };
+        self.import_query != other.import_query && *self == with_same_query
     }
 
     /// True if a URL needs its own capability to be proxied as `kind`.

@@ -123,6 +123,7 @@ impl Rules {
                 .then(a.path.cmp(&b.path))
                 .then(a.import_query.cmp(&b.import_query))
         });
+        // One entry applies to a path, whatever its query.
         let twice = entries.windows(2).find(|pair| {
             let key = |entry: &HostRule| {
                 (
@@ -130,16 +131,16 @@ impl Rules {
                     entry.scheme,
                     entry.port,
                     entry.path.clone(),
-                    entry.import_query.clone(),
                 )
             };
-            key(&pair[0]) == key(&pair[1])
+            key(&pair[0]) == key(&pair[1]) && !pair[0].differs_in_query_only(&pair[1])
         });
-        if let Some(pair) = twice {
-            let (HostPattern::Exact(host) | HostPattern::Wildcard(host)) = &pair[0].pattern;
-            return Err(RulesError::Duplicate {
-                host: host.clone(),
-                path: pair[0].path.clone(),
+        if let Some([one, other]) = twice {
+            let (HostPattern::Exact(host) | HostPattern::Wildcard(host)) = &one.pattern;
+            let (host, path) = (host.clone(), one.path.clone());
+            return Err(match one.import_query == other.import_query {
+                true => RulesError::Duplicate { host, path },
+                false => RulesError::DifferentQueries { host, path },
             });
         }
         if keys.is_none() {

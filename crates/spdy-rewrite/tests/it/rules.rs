@@ -158,6 +158,14 @@ fn invalid_config_is_an_error() {
             "a.test / is listed twice",
         ),
         (
+            "[[hosts]]\nhost = 'a.test'\npath = '/b?q'\nkinds = ['script']\n[[hosts]]\nhost = 'a.test'\npath = '/b?q'\nkinds = ['script']",
+            "a.test /b is listed twice",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\npath = '/b?q'\nkinds = ['script']\n[[hosts]]\nhost = 'a.test'\npath = '/b?r'\nkinds = ['script', 'style']",
+            "a.test /b is listed with several queries: expected the same settings",
+        ),
+        (
             "prefix = '/a/b/'",
             "prefix is \"/a/b/\", expected one path segment in slashes",
         ),

@@ -154,6 +154,7 @@ fn accelerator(
         client_tcp: network.server_tcp,
         server_tcp: network.server_tcp,
         name_lookups: options.name_lookups,
+        program_latency: network.program_latency,
     };
     let behind = SimNetwork::new(runtime.clone(), behind, seed::derive(seed, "backhaul"));
     serve_origins(page, options, calendar, &behind, runtime);

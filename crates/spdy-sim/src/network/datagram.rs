@@ -7,8 +7,6 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use crate::network::endpoint::wake;
-
 /// Bytes of the heads before a datagram's payload: 20 of IP, 8 of UDP.
 const HEADERS_LEN_BYTES: usize = 20 + 8;
 /// The client's address, in the benchmark block (RFC 2544), in the half that has no servers.
@@ -78,11 +76,11 @@ impl UdpSockets {
         Ok(address)
     }
 
-    pub(crate) fn deliver(&mut self, datagram: Datagram) {
-        if let Some(socket) = self.bound.get_mut(&datagram.to) {
-            socket.inbox.push_back(datagram);
-            wake(&mut socket.reader);
-        }
+    /// Puts the datagram into the inbox of its socket, if there is one. Returns the waker of the task that waits for it.
+    pub(crate) fn deliver(&mut self, datagram: Datagram) -> Option<Waker> {
+        let socket = self.bound.get_mut(&datagram.to)?;
+        socket.inbox.push_back(datagram);
+        socket.reader.take()
     }
 }
 

@@ -60,15 +60,15 @@ impl Endpoint {
         self.tcp.error().map(io::Error::from)
     }
 
-    /// Wakes the reader and the writer if they can continue.
-    pub(super) fn wake(&mut self) {
+    /// Takes the wakers of the reader and the writer, if they can continue.
+    pub(super) fn take_wakers(&mut self) -> [Option<Waker>; 2] {
         let is_over = self.is_refused || self.tcp.error().is_some() || self.tcp.is_closed();
-        if is_over || self.tcp.readable_bytes() > 0 || self.tcp.is_read_closed() {
-            wake(&mut self.reader);
-        }
-        if is_over || (self.tcp.is_established() && self.tcp.send_capacity() > 0) {
-            wake(&mut self.writer);
-        }
+        let can_read = is_over || self.tcp.readable_bytes() > 0 || self.tcp.is_read_closed();
+        let can_write = is_over || (self.tcp.is_established() && self.tcp.send_capacity() > 0);
+        [
+            self.reader.take_if(|_| can_read),
+            self.writer.take_if(|_| can_write),
+        ]
     }
 }
 

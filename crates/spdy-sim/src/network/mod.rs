@@ -11,8 +11,8 @@
 //! ```
 //!
 //! [`SimNetwork`] (`sim_network.rs`) has hosts and connections, and is the [`Network`](spdy_net::network::Network) of the client.
-//! `endpoint.rs` has one end of a connection, `packet.rs` and `datagram.rs` packets in transit, [`dns`] name lookups, `config.rs` the
-//! configuration and `traffic.rs` the counters. Every event is a timer of [`runtime`](crate::runtime).
+//! `endpoint.rs` has one end of a connection, `packet.rs` and `datagram.rs` packets in transit, `program.rs` what a host's program has
+//! not handled yet, [`dns`] name lookups, `config.rs` the configuration and `traffic.rs` the counters. Every event is a timer of [`runtime`](crate::runtime).
 
 mod config;
 mod datagram;
@@ -20,11 +20,12 @@ pub mod dns;
 mod endpoint;
 mod packet;
 mod packet_network;
+mod program;
 mod sim_network;
 mod tcp_socket;
 mod traffic;
 mod udp_socket;
 
-pub use config::NetworkConfig;
+pub use config::{NetworkConfig, PROGRAM_LATENCY};
 pub use sim_network::{Acceptor, SimNetwork};
 pub use traffic::Traffic;

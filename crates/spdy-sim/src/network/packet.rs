@@ -58,13 +58,14 @@ impl PacketContent {
     }
 }
 
-/// Meaning of a timer's token: a packet arrives, the timer of an endpoint fires, or a packet leaves a queue of the path. Two bits are the
-/// kind, the rest is a number.
+/// Meaning of a timer's token: a packet arrives, the timer of an endpoint fires, a packet leaves a queue of the path, or a program
+/// handles its arrivals. Two bits are the kind, the rest is a number.
 #[derive(Clone, Copy)]
 pub(super) enum Token {
     Packet(usize),
     Path,
     Endpoint(EndpointId),
+    Program(Side),
 }
 
 impl Token {
@@ -72,6 +73,8 @@ impl Token {
         match self {
             Self::Packet(slot) => (slot as u64) << 2,
             Self::Path => 3,
+            Self::Program(Side::Client) => (1 << 2) | 3,
+            Self::Program(Side::Server) => (2 << 2) | 3,
             Self::Endpoint(EndpointId { connection, side }) => {
                 ((connection as u64) << 2) | if side == Side::Client { 1 } else { 2 }
             }
@@ -86,7 +89,11 @@ impl Token {
                 connection: number,
                 side: Side::Client,
             }),
-            3 => Self::Path,
+            3 => match number {
+                0 => Self::Path,
+                1 => Self::Program(Side::Client),
+                _ => Self::Program(Side::Server),
+            },
             _ => Self::Endpoint(EndpointId {
                 connection: number,
                 side: Side::Server,

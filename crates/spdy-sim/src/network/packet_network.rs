@@ -1,7 +1,7 @@
 //! Moves packets from one TCP endpoint over the path to the other, with the executor's single heap of timers.
 //!
 //! ```text
-//!   write ─► Tcp ─ poll_transmit ─► Path::offer ─ Arrives(at) ─► timer ─► the other Tcp ─► wakes its reader
+//!   write ─► Tcp ─ poll_transmit ─► Path::offer ─ Arrives(at) ─► timer ─► the other Tcp ─► its program (program.rs)
 //!                                       ├ Waits(ticket) ─► timer of the path ─► Path::poll_departure ─► one of the others
 //!                                       └ QueueDrop, Lost: counted and dropped; TCP's own timers detect it
 //! ```
@@ -30,6 +30,7 @@ use crate::network::endpoint::{
     Connection, Endpoint, EndpointId, Handle, OnEstablished, Side, wake,
 };
 use crate::network::packet::{Packet, PacketContent, Token};
+use crate::network::program::{Arrival, Program};
 use crate::network::traffic::Traffic;
 use crate::runtime::{SimRuntime, TimerKey, TimerTarget};
 use crate::seed;
@@ -60,6 +61,8 @@ pub(super) struct State {
     /// Packets in transit, by slot; a timer has the slot.
     in_flight: Vec<Option<Packet>>,
     free_slots: Vec<usize>,
+    /// The programs of the client and of the servers' side.
+    programs: [Program; 2],
     /// Started DNS queries, by their numbers.
     pub(super) queries: Vec<DnsQuery>,
     /// The waker of a task that waits until the network is quiet.
@@ -86,9 +89,14 @@ impl State {
             connections: Vec::new(),
             in_flight: Vec::new(),
             free_slots: Vec::new(),
+            programs: Default::default(),
             queries: Vec::new(),
             quiet_waker: None,
         }
+    }
+
+    fn program(&mut self, side: Side) -> &mut Program {
+        &mut self.programs[usize::from(side == Side::Server)]
     }
 
     /// The endpoint `end`, which must exist.
@@ -250,7 +258,7 @@ impl PacketNetwork {
             );
         }
         let endpoint = state.endpoint(end);
-        endpoint.wake();
+        let wakers = endpoint.take_wakers();
         // An early timer costs one extra check, which is cheaper than moving the timer each time.
         let is_set = |at: Instant| endpoint.timer.is_some_and(|key| key.0 <= at);
         match endpoint.tcp.poll_timeout() {
@@ -265,8 +273,20 @@ impl PacketNetwork {
                 });
             }
         }
+        for waker in wakers.into_iter().flatten() {
+            self.notify(state, now, end.side, Arrival::Wake(waker));
+        }
         if state.quiet_waker.is_some() && state.is_quiet() {
             wake(&mut state.quiet_waker);
+        }
+    }
+
+    /// Adds an arrival for the program on `side`.
+    fn notify(self: &Arc<Self>, state: &mut State, now: Instant, side: Side, arrival: Arrival) {
+        if state.program(side).add(arrival) {
+            let at = now + self.config.program_latency;
+            let token = Token::Program(side).pack();
+            self.runtime.fire_at(at, self.clone(), token);
         }
     }
 
@@ -297,7 +317,15 @@ impl PacketNetwork {
                 while endpoint.tcp.poll_transmit(now).is_some() {} // discard: the peer is gone
                 self.transmit(state, now, to);
             }
-            PacketContent::Datagram(datagram) => state.sockets.deliver(datagram),
+            PacketContent::Datagram(datagram) => {
+                let side = match packet.way {
+                    Direction::Up => Side::Server,
+                    Direction::Down => Side::Client,
+                };
+                if let Some(waker) = state.sockets.deliver(datagram) {
+                    self.notify(state, now, side, Arrival::Wake(waker));
+                }
+            }
             PacketContent::Query { question } => {
                 let host = state.queries[question].host.clone();
                 let addresses = state.names.get(&host).cloned().unwrap_or_default();
@@ -317,7 +345,9 @@ impl PacketNetwork {
                     .unwrap_or_default();
                 let question = &mut state.queries[question];
                 question.answer = Some(addresses);
-                wake(&mut question.waker);
+                if let Some(waker) = question.waker.take() {
+                    self.notify(state, now, Side::Client, Arrival::Wake(waker));
+                }
             }
         }
         if state.quiet_waker.is_some() && state.is_quiet() {
@@ -420,11 +450,23 @@ impl TimerTarget for PacketNetwork {
                 self.transmit(&mut state, now, end);
                 Some(end)
             }
+            Token::Program(side) => {
+                let arrivals = state.program(side).take();
+                drop(state); // a listener may open connections of its own
+                for arrival in arrivals {
+                    match arrival {
+                        Arrival::Wake(waker) => waker.wake(),
+                        Arrival::Accept(on_established, server) => on_established(server),
+                    }
+                }
+                return;
+            }
         };
-        let accepted = end.and_then(|end| Self::take_accepted(&mut state, end));
-        drop(state); // a listener may open connections of its own
-        if let Some((on_established, server)) = accepted {
-            on_established(server);
+        if let Some((on_established, server)) =
+            end.and_then(|end| Self::take_accepted(&mut state, end))
+        {
+            let arrival = Arrival::Accept(on_established, server);
+            self.notify(&mut state, now, Side::Server, arrival);
         }
     }
 }

@@ -11,29 +11,29 @@ use spdy_sim::race::{Race, RaceNetwork};
 
 /// Loads of the portal, as `loads` prints them.
 const FIGURES: &str = "\
-cable http: load 705.547 ms, DOMContentLoaded 97.968 ms, 44860 B up, 364584 B down
-cable https: load 1031.158 ms, DOMContentLoaded 134.411 ms, 81320 B up, 538231 B down
-cable spdy: load 775.715 ms, DOMContentLoaded 134.818 ms, 20163 B up, 367981 B down
-cable h2: load 771.365 ms, DOMContentLoaded 134.462 ms, 18903 B up, 367870 B down
-cable h3: load 730.416 ms, DOMContentLoaded 121.309 ms, 37557 B up, 366698 B down
-rate=2mbit,rtt=60ms,loss=2% http: load 1803.788 ms, DOMContentLoaded 206.504 ms, 49260 B up, 380268 B down
-rate=2mbit,rtt=60ms,loss=2% https: load 2633.276 ms, DOMContentLoaded 281.168 ms, 88696 B up, 564639 B down
-rate=2mbit,rtt=60ms,loss=2% spdy: load 1970.316 ms, DOMContentLoaded 281.384 ms, 22975 B up, 366851 B down
-rate=2mbit,rtt=60ms,loss=2% h2: load 2001.444 ms, DOMContentLoaded 281.276 ms, 21279 B up, 364224 B down
-rate=2mbit,rtt=60ms,loss=2% h3: load 1796.313 ms, DOMContentLoaded 224.628 ms, 39287 B up, 369771 B down
-lulic:1024kbit:50ms http: load 11470.000 ms, DOMContentLoaded 770.000 ms, 48601 B up, 354161 B down
-lulic:1024kbit:50ms https: load 12320.000 ms, DOMContentLoaded 1050.000 ms, 77048 B up, 504573 B down
-lulic:1024kbit:50ms spdy: load 8450.000 ms, DOMContentLoaded 1050.000 ms, 23171 B up, 363546 B down
-lulic:1024kbit:50ms h2: load 9440.000 ms, DOMContentLoaded 1050.000 ms, 24235 B up, 363434 B down
-lulic:1024kbit:50ms h3: load 7220.000 ms, DOMContentLoaded 790.000 ms, 37783 B up, 365707 B down
-cable spdy browser: load 882.859 ms, DOMContentLoaded 173.464 ms, 45949 B up, 404160 B down
-cable h3 browser: load 894.934 ms, DOMContentLoaded 140.885 ms, 58055 B up, 376800 B down
-cable spdy accelerator: load 689.019 ms, DOMContentLoaded 135.432 ms, 12044 B up, 343641 B down
-cable h2 accelerator: load 682.369 ms, DOMContentLoaded 151.467 ms, 10098 B up, 339560 B down
-cable h3 accelerator: load 688.189 ms, DOMContentLoaded 121.678 ms, 18382 B up, 346381 B down
-cable spdy warm accelerator: load 694.800 ms, DOMContentLoaded 135.190 ms, 12000 B up, 343729 B down
-cable h2 warm accelerator: load 685.966 ms, DOMContentLoaded 134.622 ms, 9846 B up, 339306 B down
-cable h3 warm accelerator: load 687.085 ms, DOMContentLoaded 121.387 ms, 17990 B up, 346199 B down
+cable http: load 706.581 ms, DOMContentLoaded 98.785 ms, 44860 B up, 364584 B down
+cable https: load 1037.978 ms, DOMContentLoaded 135.828 ms, 81580 B up, 541233 B down
+cable spdy: load 778.998 ms, DOMContentLoaded 136.234 ms, 20059 B up, 367981 B down
+cable h2: load 774.198 ms, DOMContentLoaded 135.879 ms, 18903 B up, 367870 B down
+cable h3: load 733.174 ms, DOMContentLoaded 123.057 ms, 36837 B up, 366579 B down
+rate=2mbit,rtt=60ms,loss=2% http: load 1792.880 ms, DOMContentLoaded 207.288 ms, 48797 B up, 378219 B down
+rate=2mbit,rtt=60ms,loss=2% https: load 4163.264 ms, DOMContentLoaded 282.552 ms, 87794 B up, 565279 B down
+rate=2mbit,rtt=60ms,loss=2% spdy: load 1978.200 ms, DOMContentLoaded 282.768 ms, 22765 B up, 366905 B down
+rate=2mbit,rtt=60ms,loss=2% h2: load 3131.760 ms, DOMContentLoaded 282.660 ms, 22083 B up, 366378 B down
+rate=2mbit,rtt=60ms,loss=2% h3: load 1852.662 ms, DOMContentLoaded 225.912 ms, 39130 B up, 368699 B down
+lulic:1024kbit:50ms http: load 11400.300 ms, DOMContentLoaded 770.300 ms, 48829 B up, 354325 B down
+lulic:1024kbit:50ms https: load 12100.300 ms, DOMContentLoaded 1050.300 ms, 77904 B up, 504277 B down
+lulic:1024kbit:50ms spdy: load 8450.300 ms, DOMContentLoaded 1050.300 ms, 23171 B up, 363546 B down
+lulic:1024kbit:50ms h2: load 9440.300 ms, DOMContentLoaded 1050.300 ms, 24235 B up, 363434 B down
+lulic:1024kbit:50ms h3: load 7220.300 ms, DOMContentLoaded 790.300 ms, 37783 B up, 365707 B down
+cable spdy browser: load 884.400 ms, DOMContentLoaded 174.705 ms, 45533 B up, 404160 B down
+cable h3 browser: load 895.702 ms, DOMContentLoaded 142.385 ms, 57787 B up, 376792 B down
+cable spdy accelerator: load 694.250 ms, DOMContentLoaded 137.691 ms, 11970 B up, 343361 B down
+cable h2 accelerator: load 684.966 ms, DOMContentLoaded 137.409 ms, 9972 B up, 339050 B down
+cable h3 accelerator: load 692.324 ms, DOMContentLoaded 124.379 ms, 17724 B up, 346289 B down
+cable spdy warm accelerator: load 696.206 ms, DOMContentLoaded 136.514 ms, 11896 B up, 343347 B down
+cable h2 warm accelerator: load 687.190 ms, DOMContentLoaded 136.039 ms, 9846 B up, 338998 B down
+cable h3 warm accelerator: load 690.030 ms, DOMContentLoaded 123.151 ms, 17447 B up, 346197 B down
 ";
 
 /// The portal over three networks (without loss, with loss, and with the timer of a gateway) by every protocol, then with the options

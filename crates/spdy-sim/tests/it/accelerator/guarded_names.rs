@@ -40,6 +40,7 @@ fn run<T>(
         client_tcp: TcpConfig::today(),
         server_tcp: TcpConfig::today(),
         name_lookups: NameLookups::RoundTrip,
+        program_latency: Duration::ZERO,
     };
     let executor = Executor::default();
     let runtime = executor.runtime();

@@ -162,6 +162,7 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) 
         client_tcp: TcpConfig::today(),
         server_tcp: TcpConfig::today(),
         name_lookups: NameLookups::RoundTrip,
+        program_latency: Duration::ZERO,
     };
     let executor = Executor::default();
     let runtime = executor.runtime();

@@ -27,6 +27,7 @@ fn config() -> NetworkConfig {
         client_tcp: TcpConfig::today(),
         server_tcp: TcpConfig::today(),
         name_lookups: NameLookups::RoundTrip,
+        program_latency: Duration::ZERO,
     }
 }
 
@@ -317,4 +318,45 @@ fn the_network_is_quiet_when_both_sides_have_closed() {
     // The client's own traffic ends with the acknowledgement that it sends.
     let on_wire_ms = traffic.time_on_wire().as_nanos() as f64 / 1e6;
     assert!((300.0..300.5).contains(&on_wire_ms), "{on_wire_ms}");
+}
+
+/// A program reads what arrived within its latency at once, and its system acknowledges all of it together.
+#[test]
+fn a_program_handles_what_arrived_within_its_latency_together() {
+    let latency = Duration::from_micros(300);
+    let pieces = |program_latency| {
+        let config = NetworkConfig {
+            program_latency,
+            ..config()
+        };
+        let send = |mut io: BoxIo, _| async move {
+            for _ in 0..3 {
+                io.write_all(&[0; 60]).await.unwrap(); // 90 µs to send, with its headers
+            }
+            let _closed = io.read(&mut [0]).await;
+        };
+        with_server(config, 1, send, async |network, runtime| {
+            let mut io = network.connect(server()).await.unwrap();
+            let mut pieces = Vec::new();
+            let mut buffer = [0; 1000];
+            while pieces
+                .iter()
+                .map(|piece: &(usize, Instant)| piece.0)
+                .sum::<usize>()
+                < 180
+            {
+                let length = io.read(&mut buffer).await.unwrap();
+                pieces.push((length, runtime.now()));
+            }
+            pieces
+        })
+    };
+    let lengths =
+        |pieces: &[(usize, Instant)]| pieces.iter().map(|piece| piece.0).collect::<Vec<_>>();
+    let at_once = pieces(Duration::ZERO);
+    assert_eq!(lengths(&at_once), [60, 60, 60]);
+    let later = pieces(latency);
+    assert_eq!(lengths(&later), [180]);
+    // The server accepts, and the client reads.
+    assert_eq!(later[0].1, at_once[0].1 + 2 * latency);
 }
