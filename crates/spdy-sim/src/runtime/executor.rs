@@ -7,8 +7,7 @@
 //!        │                                                  │
 //!   queue empty, or 61 tasks: poll the root if woken        │
 //!        │                                                  │
-//!   root not woken: take the next timer, set the clock to it, run its action;
-//!                   after one of the network, also those of the network that follow at the same instant
+//!   root not woken: set the clock to the next timer, run the actions of all timers of that instant
 //! ```
 //!
 //! Tasks run in the same order as on tokio's current-thread runtime, which runs the same code in real time. The order decides what is
@@ -214,7 +213,6 @@ impl Executor {
                 self.poll_task(id);
             }
             if !root_wake.0.load(Ordering::Relaxed) && self.core.ready.is_empty() {
-                self.count_event()?;
                 self.jump()?;
             }
         }
@@ -269,7 +267,8 @@ impl Executor {
         }
     }
 
-    /// Moves the clock to the next timer and runs its action.
+    /// Moves the clock to the next timer, and runs the actions of all timers that are then due: as in a system, where a program that
+    /// wakes up handles all its timers that have expired.
     fn jump(&mut self) -> Result<(), StallError> {
         let (limit, tasks, events) = (self.limits.virtual_time, self.alive, self.events);
         let mut state = self.core.lock();
@@ -285,31 +284,18 @@ impl Executor {
                 tasks,
             });
         }
-        let (at, action) = state.timers.pop().expect("the timer queue is not empty");
-        state.now = state.now.max(at);
+        state.now = now.max(next);
         let now = state.now;
-        drop(state); // the action may set more timers
-        match action {
-            Action::Wake(waker) => waker.wake(),
-            Action::Fire(target, token) => {
-                target.fire(now, token);
-                self.fire_due(now)?;
+        while let Some(action) = state.timers.pop_due(now) {
+            drop(state); // the action may set more timers
+            match action {
+                Action::Wake(waker) => waker.wake(),
+                Action::Fire(target, token) => target.fire(now, token),
             }
+            self.count_event()?;
+            state = self.core.lock();
         }
         Ok(())
-    }
-
-    /// Runs the network's timers that are next and due: as in a kernel, packets that arrive together are all received before a program
-    /// handles the first.
-    fn fire_due(&mut self, now: Instant) -> Result<(), StallError> {
-        loop {
-            let due = self.core.lock().timers.pop_fire_due(now);
-            let Some((target, token)) = due else {
-                return Ok(());
-            };
-            self.count_event()?;
-            target.fire(now, token);
-        }
     }
 }
 
@@ -359,8 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_one_instant_arrive_before_a_program_runs_and_timers_of_programs_keep_their_place()
-    {
+    fn timers_of_one_instant_fire_before_a_task_runs() {
         let executor = Executor::default();
         let runtime = executor.runtime();
         let arrivals = Arc::new(Arrivals {
@@ -374,7 +359,7 @@ mod tests {
             let mut timer = Box::pin(runtime.sleep_until(ms(5)));
             let polled = std::future::poll_fn(|cx| Poll::Ready(timer.as_mut().poll(cx)));
             assert!(polled.await.is_pending(), "its timer is set");
-            // Behind the timer of the program, at the same instant.
+            // Behind the timer of the task, at the same instant.
             runtime.fire_at(ms(5), arrivals.clone(), 3);
             std::future::poll_fn(|cx| {
                 if arrivals.seen.lock().is_empty() {
@@ -385,7 +370,7 @@ mod tests {
             })
             .await
         });
-        assert_eq!(after_waking, Ok(vec![1, 2]));
+        assert_eq!(after_waking, Ok(vec![1, 2, 3]));
     }
 
     #[test]
@@ -460,7 +445,7 @@ mod tests {
             StallError::Deadlock {
                 now: Instant::ZERO,
                 tasks: 1,
-                events: 3
+                events: 2
             }
         );
     }

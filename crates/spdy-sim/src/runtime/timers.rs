@@ -90,16 +90,10 @@ impl Timers {
         Some((key.0, action))
     }
 
-    /// Removes the next timer if it calls the network and is due at `now`.
-    pub(crate) fn pop_fire_due(&mut self, now: Instant) -> Option<(Arc<dyn TimerTarget>, u64)> {
-        let Reverse(key) = *self.keys.peek()?;
-        if key.0 > now || matches!(self.get_mut(key), Some(Action::Wake(_))) {
-            return None;
-        }
-        match self.pop()?.1 {
-            Action::Fire(target, token) => Some((target, token)),
-            Action::Wake(_) => unreachable!("checked above"),
-        }
+    /// Removes the next timer if it is due at `now`.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Action> {
+        self.next_at().filter(|at| *at <= now)?;
+        self.pop().map(|(_, action)| action)
     }
 
     /// Removes all, the next one first.
