@@ -60,15 +60,16 @@ impl Endpoint {
         self.tcp.error().map(io::Error::from)
     }
 
-    /// Takes the wakers of the reader and the writer, if they can continue.
-    pub(super) fn take_wakers(&mut self) -> [Option<Waker>; 2] {
+    /// Takes the waker of a reader or writer that can continue, if there is one.
+    pub(super) fn take_waker(&mut self) -> Option<Waker> {
+        if self.reader.is_none() && self.writer.is_none() {
+            return None;
+        }
         let is_over = self.is_refused || self.tcp.error().is_some() || self.tcp.is_closed();
         let can_read = is_over || self.tcp.readable_bytes() > 0 || self.tcp.is_read_closed();
         let can_write = is_over || (self.tcp.is_established() && self.tcp.send_capacity() > 0);
-        [
-            self.reader.take_if(|_| can_read),
-            self.writer.take_if(|_| can_write),
-        ]
+        let reader = self.reader.take_if(|_| can_read);
+        reader.or_else(|| self.writer.take_if(|_| can_write))
     }
 }
 

@@ -258,7 +258,6 @@ impl PacketNetwork {
             );
         }
         let endpoint = state.endpoint(end);
-        let wakers = endpoint.take_wakers();
         // An early timer costs one extra check, which is cheaper than moving the timer each time.
         let is_set = |at: Instant| endpoint.timer.is_some_and(|key| key.0 <= at);
         match endpoint.tcp.poll_timeout() {
@@ -273,7 +272,7 @@ impl PacketNetwork {
                 });
             }
         }
-        for waker in wakers.into_iter().flatten() {
+        while let Some(waker) = state.endpoint(end).take_waker() {
             self.notify(state, now, end.side, Arrival::Wake(waker));
         }
         if state.quiet_waker.is_some() && state.is_quiet() {
@@ -451,14 +450,15 @@ impl TimerTarget for PacketNetwork {
                 Some(end)
             }
             Token::Program(side) => {
-                let arrivals = state.program(side).take();
+                let mut arrivals = state.program(side).take();
                 drop(state); // a listener may open connections of its own
-                for arrival in arrivals {
+                for arrival in arrivals.drain(..) {
                     match arrival {
                         Arrival::Wake(waker) => waker.wake(),
                         Arrival::Accept(on_established, server) => on_established(server),
                     }
                 }
+                self.lock().program(side).reuse(arrivals);
                 return;
             }
         };

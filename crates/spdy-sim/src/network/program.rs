@@ -24,6 +24,8 @@ pub(super) enum Arrival {
 #[derive(Default)]
 pub(super) struct Program {
     arrivals: Vec<Arrival>,
+    /// Empty, with the memory of earlier arrivals.
+    spare: Vec<Arrival>,
 }
 
 impl Program {
@@ -35,6 +37,12 @@ impl Program {
 
     /// Takes all arrivals.
     pub(super) fn take(&mut self) -> Vec<Arrival> {
-        std::mem::take(&mut self.arrivals)
+        let spare = std::mem::take(&mut self.spare);
+        std::mem::replace(&mut self.arrivals, spare)
+    }
+
+    /// Stores more arrivals in the memory of `handled`, which is empty.
+    pub(super) fn reuse(&mut self, handled: Vec<Arrival>) {
+        self.spare = handled;
     }
 }
