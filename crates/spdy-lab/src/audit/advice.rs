@@ -18,7 +18,7 @@ use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
 use spdy_sim::accelerator::site::OperatorConfig;
 use spdy_sim::load::Page;
 use spdy_sim::options::is_same_site;
-use url::Url;
+use url::{Position, Url};
 
 /// Number of passes that examine a page with the entries of the last pass. Chains of imported style sheets are seldom longer.
 const MAX_PASSES: usize = 16;
@@ -116,15 +116,19 @@ impl Advice {
         }
         let before = &operator.rewrite.hosts;
         let changed = taken.rewrite.hosts.iter().filter(|it| !before.contains(it));
+        let exchange = |node: usize| &replica.exchanges[graph.nodes[node].exchange];
+        // The entry with the longest path; of several for one path, the one with the query, or else the first.
+        let entry_of = |node: usize, place: &Place| {
+            let url = &exchange(node).url;
+            let target = &url[Position::BeforePath..Position::AfterQuery];
+            let is_match =
+                |it: &&HostConfig| is_of_host(it, place) && is_within(url.path(), path_of(it));
+            let matching = taken.rewrite.hosts.iter().rev().filter(is_match);
+            matching.max_by_key(|it| (path_of(it).len(), it.path == target))
+        };
         let hosts = changed.map(|entry| {
-            let exchange = |node: usize| &replica.exchanges[graph.nodes[node].exchange];
             let is_of_entry = |(node, place, _): &&(usize, Place, Kind)| {
-                let mut governing = taken.rewrite.hosts.iter();
-                let path = exchange(*node).url.path();
-                let is_longer = |other: &HostConfig| path_of(other).len() > path_of(entry).len();
-                let is_match =
-                    |it: &HostConfig| is_of_host(it, place) && is_within(path, path_of(it));
-                is_match(entry) && !governing.any(|other| is_match(other) && is_longer(other))
+                entry_of(*node, place).is_some_and(|it| std::ptr::eq(it, entry))
             };
             let of_entry = wishes.iter().filter(is_of_entry);
             let nodes: BTreeSet<usize> = of_entry.map(|(node, ..)| *node).collect();
@@ -318,14 +322,23 @@ fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
     if is_there {
         return;
     }
-    // Of several entries, the one with the longest path applies: this one, also to kinds that the others have. Entries of one path
-    // have the same kinds.
-    let has_kinds =
-        |entry: &&HostConfig| is_of_host(entry, place) && ["/", path].contains(&path_of(entry));
-    let hosts = rewrite.hosts.iter().filter(has_kinds);
-    let mut kinds = hosts
-        .max_by_key(|entry| path_of(entry).len())
-        .map_or_else(Vec::new, |host| host.kinds.clone());
+    let at = |path: &str| {
+        let mut hosts = rewrite.hosts.iter();
+        hosts.find(|entry| is_of_host(entry, place) && path_of(entry) == path)
+    };
+    // Entries for one path have the same settings except the query.
+    if let Some(twin) = at(path) {
+        let has_query = place.path != path;
+        let is_possible = !has_query || !twin.shared && twin.kinds.contains(&Kind::Script);
+        let twin = HostConfig {
+            path: place.path.clone(),
+            ..twin.clone()
+        };
+        rewrite.hosts.extend(is_possible.then_some(twin));
+        return;
+    }
+    // Of several entries, the one with the longest path applies: this one, also to kinds that the others have.
+    let mut kinds = at("/").map_or_else(Vec::new, |host| host.kinds.clone());
     add(&mut kinds, kind);
     rewrite.hosts.push(HostConfig {
         scheme: place.scheme,
@@ -370,11 +383,22 @@ fn own_hosts(replica: &Replica, graph: &PageGraph, deliveries: &[Delivery]) -> V
 
 #[cfg(test)]
 mod tests {
+    use spdy_rewrite::rules::Rules;
+
     use super::*;
 
     #[test]
-    fn entries_of_one_path_have_the_same_kinds() {
-        let mut rewrite = Rewrite::default();
+    fn entries_for_one_path_have_the_same_settings() {
+        let of_operator = HostConfig {
+            path: "/a?x".to_owned(),
+            kinds: vec![Kind::Script],
+            accept_language: true,
+            ..HostConfig::passive("esm.sh")
+        };
+        let mut rewrite = Rewrite {
+            hosts: vec![of_operator],
+            ..Rewrite::default()
+        };
         let mut add = |path: &str, kind| {
             let place = Place {
                 host: "esm.sh".to_owned(),
@@ -383,17 +407,20 @@ mod tests {
             };
             list(&mut rewrite, &place, kind);
         };
-        add("/a?x", Kind::Script);
         add("/a?y", Kind::Style);
         add("/abc?z", Kind::Script);
         let hosts = rewrite.hosts.iter();
-        let kinds: Vec<_> = hosts.map(|it| (&it.path[..], &it.kinds[..])).collect();
+        let settings: Vec<_> = hosts
+            .map(|it| (&it.path[..], &it.kinds[..], it.accept_language))
+            .collect();
         let both = &[Kind::Style, Kind::Script][..];
         let expected = [
-            ("/a?x", both),
-            ("/a?y", both),
-            ("/abc?z", &[Kind::Script][..]),
+            ("/a?x", both, true),
+            ("/a?y", both, true),
+            ("/abc?z", &[Kind::Script][..], false),
         ];
-        assert_eq!(kinds, expected);
+        assert_eq!(settings, expected);
+        let site = Url::parse("https://www.page.test").expect("a URL");
+        Rules::compile(&site, &rewrite, None).expect("the entries are valid");
     }
 }

@@ -117,7 +117,8 @@ pub struct HostConfig {
     pub mode: HostMode,
     /// The part that is proxied: a folder (ending in `/`) or one path. A path may have the query with which modules import it, as
     /// `/react@18?target=es2022`; import maps then have it; all queries of the path are
-    /// proxied. Entries that differ in the query alone have the same other settings. Default `/`.
+    /// proxied. Entries for one path with different queries must have the same other
+    /// settings, because the query of a request does not select an entry. Default `/`.
     #[serde(default = "root")]
     pub path: String,
     /// Folders or single paths within `path` that are not proxied. Percent-encoding, path parameters (`;v=1`) and repeated

@@ -67,9 +67,9 @@ pub enum RulesError {
         /// The path.
         path: String,
     },
-    /// Two entries for the same path, with different queries and other settings.
+    /// Two entries for the same path, with different queries and different settings.
     #[error(
-        "{host} {path} is listed with several queries: expected the same settings in all these entries, because a query selects no entry"
+        "{host} {path} is listed with different queries: expected the same settings in all these entries, because the query of a request does not select an entry"
     )]
     DifferentQueries {
         /// The host.

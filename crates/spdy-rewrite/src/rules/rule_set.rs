@@ -114,7 +114,8 @@ impl Rules {
             .iter()
             .map(|host| HostRule::compile(host, &config.limits))
             .collect::<Result<Vec<_>, _>>()?;
-        // Exact names first, then the longer path; the sort is stable, and equal ones are an error.
+        // Exact names first, then the longer path; the sort is stable, and equal ones are an error, unless they
+        // differ in the query alone.
         entries.sort_by(|a, b| {
             let key = |entry: &HostRule| (entry.pattern.clone(), entry.scheme, entry.port);
             key(a)

@@ -163,7 +163,7 @@ fn invalid_config_is_an_error() {
         ),
         (
             "[[hosts]]\nhost = 'a.test'\npath = '/b?q'\nkinds = ['script']\n[[hosts]]\nhost = 'a.test'\npath = '/b?r'\nkinds = ['script', 'style']",
-            "a.test /b is listed with several queries: expected the same settings",
+            "a.test /b is listed with different queries: expected the same settings",
         ),
         (
             "prefix = '/a/b/'",

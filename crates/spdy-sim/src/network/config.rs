@@ -8,7 +8,7 @@ use spdy_netem::tcp::TcpConfig;
 use crate::network::dns::NameLookups;
 
 /// [`NetworkConfig::program_latency`] of page loads. In packet captures of page loads in real time, a program takes 0.33 ms on average from
-/// the arrival of a packet until it sends the answer (docs/measurements/calibration.md).
+/// the arrival of a packet until it sends the answer (docs/explanation/accuracy-of-virtual-time.md).
 pub const PROGRAM_LATENCY: Duration = Duration::from_micros(300);
 
 /// Configuration of a network.
@@ -22,6 +22,7 @@ pub struct NetworkConfig {
     pub server_tcp: TcpConfig,
     /// How the client learns addresses.
     pub name_lookups: NameLookups,
-    /// Time from the arrival of a packet until the program of that host runs. It then handles everything that has arrived by then.
+    /// Time from the first arrival until the program of that side (the client, or all servers) runs. It handles everything that has arrived
+    /// by then.
     pub program_latency: Duration,
 }

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! [`SimNetwork`] (`sim_network.rs`) has hosts and connections, and is the [`Network`](spdy_net::network::Network) of the client.
-//! `endpoint.rs` has one end of a connection, `packet.rs` and `datagram.rs` packets in transit, `program.rs` what a host's program has
-//! not handled yet, [`dns`] name lookups, `config.rs` the configuration and `traffic.rs` the counters. Every event is a timer of [`runtime`](crate::runtime).
+//! `endpoint.rs` has one end of a connection, `packet.rs` and `datagram.rs` packets in transit, `program.rs` the arrivals that a host's
+//! program has not handled yet, [`dns`] name lookups, `config.rs` the configuration and `traffic.rs` the counters. Every event is a timer
+//! of [`runtime`](crate::runtime).
 
 mod config;
 mod datagram;

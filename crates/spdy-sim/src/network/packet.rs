@@ -92,7 +92,8 @@ impl Token {
             3 => match number {
                 0 => Self::Path,
                 1 => Self::Program(Side::Client),
-                _ => Self::Program(Side::Server),
+                2 => Self::Program(Side::Server),
+                other => unreachable!("no timer has the number {other}"),
             },
             _ => Self::Endpoint(EndpointId {
                 connection: number,

@@ -129,6 +129,7 @@ impl State {
         let mut connections = self.connections.iter();
         self.in_flight.len() == self.free_slots.len()
             && self.waiting.is_empty()
+            && self.programs.iter().all(Program::is_empty)
             && connections.all(|it| closed(&it.client) && it.server.as_ref().is_none_or(closed))
     }
 }
@@ -243,7 +244,7 @@ impl PacketNetwork {
             .fire_at(at, self.clone(), Token::Packet(slot).pack());
     }
 
-    /// Sends segments of `end`, sets its timer, and wakes the tasks that wait for it.
+    /// Sends segments of `end`, sets its timer, and passes the wakers of the tasks that wait for it to the program of its side.
     pub(super) fn transmit(self: &Arc<Self>, state: &mut State, now: Instant, end: EndpointId) {
         while let Some(segment) = state.endpoint(end).tcp.poll_transmit(now) {
             let (way, len_bytes) = (end.outward(), segment.ip_len_bytes());
@@ -458,7 +459,11 @@ impl TimerTarget for PacketNetwork {
                         Arrival::Accept(on_established, server) => on_established(server),
                     }
                 }
-                self.lock().program(side).reuse(arrivals);
+                let mut state = self.lock();
+                state.program(side).reuse(arrivals);
+                if state.quiet_waker.is_some() && state.is_quiet() {
+                    wake(&mut state.quiet_waker);
+                }
                 return;
             }
         };

@@ -1,11 +1,11 @@
 //! The programs of the two hosts, which handle arrivals together.
 //!
-//! A packet does not run a program at once. Its system wakes it, and the program then handles everything that has arrived by then, as
-//! after `epoll_wait`. What has arrived together is thus acknowledged and answered together.
+//! A packet does not run a program at once. The operating system wakes the program, which handles everything that has arrived by then,
+//! as after `epoll_wait`. What has arrived together is thus acknowledged and answered together. All servers are one program.
 //!
 //! ```text
-//!   packets     p1 p2 p3                  p4
-//!   program         ╰── latency ──► p1 p2 p3, p4 ──► its tasks, in the order of the arrivals
+//!   packets     p1 p2      p3            p4 p5
+//!   program     ╰─ latency ──► p1 p2 p3  ╰─ latency ──► p4 p5     its tasks run in the order of the arrivals
 //! ```
 
 use std::task::Waker;
@@ -14,7 +14,7 @@ use crate::network::endpoint::{EndpointId, OnEstablished};
 
 /// What a program handles.
 pub(super) enum Arrival {
-    /// A task that waits for a socket or a name can continue.
+    /// A task that waits for a socket or a name can continue: by a packet, or by a timer of TCP that ended the connection.
     Wake(Waker),
     /// A listener has a new connection.
     Accept(OnEstablished, EndpointId),
@@ -33,6 +33,10 @@ impl Program {
     pub(super) fn add(&mut self, arrival: Arrival) -> bool {
         self.arrivals.push(arrival);
         self.arrivals.len() == 1
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.arrivals.is_empty()
     }
 
     /// Takes all arrivals.

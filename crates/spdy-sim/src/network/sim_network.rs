@@ -3,7 +3,7 @@
 //! One client is on one side of one [`Path`](spdy_netem::path::Path), every server and the resolver on the other. Both
 //! ends of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them; `packet_network.rs` moves their segments.
 //!
-//! A listener passes each connection to a function as soon as its handshake is done. An address without a listener refuses: it
+//! A listener passes each connection to a function when its program handles the end of the handshake. An address without a listener refuses: it
 //! responds to a SYN with an RST.
 
 use std::future::Future;
