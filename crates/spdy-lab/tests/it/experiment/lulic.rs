@@ -68,7 +68,7 @@ fn the_flags_page_takes_as_many_round_trips_as_textbooks_count() {
     for (protocol, dom_content_loaded, load, tolerance) in [
         (RaceProtocol::Http, 2.0, 36.0, 1.0),
         (RaceProtocol::Https, 4.0, 39.0, 1.0),
-        (RaceProtocol::Spdy, 4.0, 12.0, 2.1),
+        (RaceProtocol::Spdy, 4.0, 12.0, 2.0),
     ] {
         for replica in [Parameters::UNSEEN.page(), Parameters::FITTED.page()] {
             let (dcl_trips, load_trips) = round_trips(replica, protocol, Options::lulic());
@@ -76,6 +76,8 @@ fn the_flags_page_takes_as_many_round_trips_as_textbooks_count() {
                 (dcl_trips - dom_content_loaded).abs() <= 0.1,
                 "{protocol}: DOMContentLoaded {dcl_trips}"
             );
+            // A fitted slope of 10 may be 9.999999999999998.
+            let load_trips = (load_trips * 1e6).round() / 1e6;
             assert!(
                 (load_trips - load).abs() <= tolerance,
                 "{protocol}: load {load_trips}"
