@@ -10,6 +10,7 @@ use spdy_page::graph::PageGraph;
 use spdy_page::replica::Replica;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
+use spdy_rewrite::rules::path_normalization::is_in;
 use spdy_rewrite::rules::public_cdns::{is_public_cdn, package_path};
 use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::rules::verdict::SkipReason;
@@ -122,7 +123,7 @@ impl Advice {
             let url = &exchange(node).url;
             let target = &url[Position::BeforePath..Position::AfterQuery];
             let is_match =
-                |it: &&HostConfig| is_of_host(it, place) && is_within(url.path(), path_of(it));
+                |it: &&HostConfig| is_of_host(it, place) && is_in(url.path(), path_of(it));
             let matching = taken.rewrite.hosts.iter().rev().filter(is_match);
             matching.max_by_key(|it| (path_of(it).len(), it.path == target))
         };
@@ -279,11 +280,6 @@ fn path_of(entry: &HostConfig) -> &str {
     without_query(&entry.path)
 }
 
-/// True if `path` is `whole`, or is in the folder `whole`.
-fn is_within(path: &str, whole: &str) -> bool {
-    path == whole || whole.ends_with('/') && path.starts_with(whole)
-}
-
 fn without_query(path: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
@@ -314,7 +310,7 @@ fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
     let mut is_there = false;
     let path = without_query(&place.path);
     for entry in &mut rewrite.hosts {
-        if is_of_host(entry, place) && is_within(path_of(entry), path) {
+        if is_of_host(entry, place) && is_in(path_of(entry), path) {
             is_there |= entry.path == place.path;
             add(&mut entry.kinds, kind);
         }
@@ -353,7 +349,7 @@ fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
 fn except(rewrite: &mut Rewrite, place: &Place) {
     let governing = rewrite.hosts.iter_mut().filter(|entry| {
         is_of_host(entry, place)
-            && is_within(&place.path, path_of(entry))
+            && is_in(&place.path, path_of(entry))
             && path_of(entry) != place.path
     });
     if let Some(entry) = governing.max_by_key(|entry| entry.path.len())
