@@ -27,7 +27,8 @@ pub struct CellResult<S> {
     pub virtual_ms: Vec<f64>,
     /// Milliseconds of each valid run in real time.
     pub real_ms: Vec<f64>,
-    /// Milliseconds for which both ends computed in each of them, if the system reports it. In virtual time only the latency of programs takes time.
+    /// Milliseconds for which both ends computed in each of them, if the system reports it. In virtual time only the latency of programs
+    /// takes time.
     pub computed_ms: Vec<f64>,
     /// Number of valid runs in real time that were requested.
     pub requested_runs: u32,

@@ -7,9 +7,9 @@ use spdy_netem::tcp::TcpConfig;
 
 use crate::network::dns::NameLookups;
 
-/// [`NetworkConfig::program_latency`] of page loads. In packet captures of page loads in real time, a program takes 0.33 ms on average from
-/// the arrival of a packet until it sends the answer (docs/explanation/accuracy-of-virtual-time.md).
-pub const PROGRAM_LATENCY: Duration = Duration::from_micros(300);
+/// [`NetworkConfig::program_latency`] of page loads. In packet captures of page loads in real time, a program takes 0.27 to 0.34 ms on
+/// average from the arrival of a packet until it sends the answer (docs/explanation/accuracy-of-virtual-time.md).
+pub(crate) const PROGRAM_LATENCY: Duration = Duration::from_micros(300);
 
 /// Configuration of a network.
 #[derive(Clone, Debug)]

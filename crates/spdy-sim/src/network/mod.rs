@@ -27,6 +27,7 @@ mod tcp_socket;
 mod traffic;
 mod udp_socket;
 
-pub use config::{NetworkConfig, PROGRAM_LATENCY};
+pub use config::NetworkConfig;
+pub(crate) use config::PROGRAM_LATENCY;
 pub use sim_network::{Acceptor, SimNetwork};
 pub use traffic::Traffic;

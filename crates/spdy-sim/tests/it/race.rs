@@ -254,7 +254,8 @@ fn of_many_runs_only_the_typical_one_keeps_its_waterfall() {
 }
 
 /// Half of all packets are lost. With some seeds the client gives a connection up, and no packet of this reaches the server, which keeps
-/// it: seed 15 in model 16. With others the server gives up in the middle of a response, and the client waits without end: then a resource is missing.
+/// it: seed 15 in model 16. With others the server gives up in the middle of a response, and the client waits without end: then a
+/// resource is missing.
 #[test]
 fn a_connection_that_never_closes_is_no_failure_of_the_load() {
     let hard = RaceNetwork::parse("rate=10mbit,rtt=50ms,loss=50%").unwrap();
