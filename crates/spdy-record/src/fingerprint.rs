@@ -1,13 +1,13 @@
 //! A hash of everything that a load fetched, to compare recordings of a page.
 //!
 //! It is of a set, and not of a list, because the order of responses depends on the network. Heads are omitted, because they contain
-//! dates.
+//! dates. So are the bodies of partial media (206): how many bytes a player reads before it requests another part depends on timing.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use sha2::{Digest, Sha256};
-use spdy_page::replica::{Exchange, Replica};
+use spdy_page::replica::{Exchange, Kind, Replica};
 
 /// A fetched resource.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -18,7 +18,7 @@ pub struct FetchedResource {
     pub method: String,
     /// The status of the response; 0 without a response.
     pub status: u16,
-    /// SHA-256 of the body as transferred, in hexadecimal; that of an empty body without a response.
+    /// SHA-256 of the body as transferred, in hexadecimal; that of an empty body without a response, and for partial media.
     pub body_sha256: String,
 }
 
@@ -54,7 +54,10 @@ impl Fingerprint {
             url: url_of(exchange),
             method: exchange.method.to_string(),
             status: exchange.status().unwrap_or(0),
-            body_sha256: sha256(&exchange.body),
+            body_sha256: match (exchange.kind, exchange.status()) {
+                (Kind::Media, Some(206)) => sha256(b""),
+                _ => sha256(&exchange.body),
+            },
         });
         let failures = replica.failures.iter().map(|failure| FetchedResource {
             url: failure.url.clone(),
@@ -121,5 +124,30 @@ mod tests {
         let (only_first, only_second) = fingerprint.difference(&changed);
         assert_eq!((only_first.len(), only_second.len()), (5, 1));
         assert_eq!(only_second[0].url, "http://www.portal.test/");
+    }
+
+    #[test]
+    fn the_bytes_of_partial_media_change_nothing_and_those_of_a_whole_file_do() {
+        let with_media = |status: &str, parts: &[&'static str]| {
+            let mut replica = spdy_page::builtin::portal();
+            for part in parts {
+                let url = "http://www.portal.test/v.mp4".parse().unwrap();
+                let mut exchange = Exchange::synthetic(url, Kind::Media, "video/mp4", *part);
+                let head = format!("HTTP/1.1 {status}\r\ncontent-type: video/mp4\r\n\r\n");
+                exchange.response_head = head.into();
+                replica.exchanges.push(exchange);
+            }
+            Fingerprint::of(&replica)
+        };
+        let part = "206 Partial Content";
+        assert_eq!(
+            with_media(part, &["one"]),
+            with_media(part, &["other", "third"])
+        );
+        assert_ne!(
+            with_media("200 OK", &["one"]),
+            with_media("200 OK", &["other"])
+        );
+        assert_ne!(with_media(part, &["one"]), with_media(part, &[]));
     }
 }

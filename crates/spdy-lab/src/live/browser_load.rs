@@ -74,7 +74,7 @@ pub struct BrowserLoad {
     pub exchanges: usize,
     /// Connections of TCP and QUIC that servers accepted, including speculative ones of the browser.
     pub connections: u64,
-    /// Fingerprint of method, URL, status and body of all fetched resources.
+    /// Fingerprint of method, URL, status and body of all fetched resources. Bodies of partial media (206) do not count.
     pub fingerprint: String,
     /// The page's requests for resources that were not recorded, and requests without a response, except for the failures in the
     /// replica.
