@@ -264,6 +264,7 @@ fn respond_with_parts(
     match range.map_or(RangeSelection::All, |range| ranges::read(range, len)) {
         RangeSelection::Part { from, until } if let Some(bytes) = parts.from(from as u64) => {
             let bytes = bytes.slice(..bytes.len().min(until - from));
+            let bytes = with_rest(bytes, until - from, site.range_rest_bytes());
             match complete {
                 Some(_) => part(stored, from, bytes, len),
                 None => part(stored, from, bytes, "*"),
@@ -274,6 +275,17 @@ fn respond_with_parts(
             missing_part(site, &format!("only {parts} were recorded"))
         }
     }
+}
+
+/// `known` with zeros up to `len` bytes, at most `max_rest` of them.
+fn with_rest(known: Bytes, len: usize, max_rest: usize) -> Bytes {
+    let rest = len.saturating_sub(known.len()).min(max_rest);
+    if rest == 0 {
+        return known;
+    }
+    let mut extended = vec![0; known.len() + rest];
+    extended[..known.len()].copy_from_slice(&known);
+    extended.into()
 }
 
 /// 404: the target exists, but these bytes of it were not recorded.

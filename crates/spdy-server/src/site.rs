@@ -40,6 +40,8 @@ pub struct Site {
     default_host: Option<String>,
     /// Whether an unknown target gets the response of a similar one.
     similar_queries: bool,
+    /// See [`with_range_rests`](Self::with_range_rests).
+    range_rest_bytes: usize,
     requests: AtomicU64,
     not_found: AtomicU64,
     misdirected: AtomicU64,
@@ -79,6 +81,7 @@ impl Site {
             directory: None,
             default_host: None,
             similar_queries: false,
+            range_rest_bytes: 0,
             requests: AtomicU64::new(0),
             not_found: AtomicU64::new(0),
             misdirected: AtomicU64::new(0),
@@ -175,6 +178,20 @@ impl Site {
     pub fn with_similar_queries(mut self) -> Self {
         self.similar_queries = true;
         self
+    }
+
+    /// Continues the response to a range of which only the first bytes were recorded with zeros, at most `max_bytes` of them. Without it
+    /// such a response ends after the recorded bytes.
+    ///
+    /// It is for a client that cancels after the recorded bytes, so that more is under way then, as from the real server.
+    #[must_use]
+    pub fn with_range_rests(mut self, max_bytes: usize) -> Self {
+        self.range_rest_bytes = max_bytes;
+        self
+    }
+
+    pub(crate) fn range_rest_bytes(&self) -> usize {
+        self.range_rest_bytes
     }
 
     /// Host names served, in the order of the replica, with the recorded address of each. Empty for a

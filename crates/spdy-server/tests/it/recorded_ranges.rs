@@ -141,3 +141,22 @@ fn an_incomplete_206_serves_only_ranges_that_begin_in_it() {
     let post = fetch(&site, Request::post("http://a.test/post"));
     assert_eq!(post.status(), 206, "what a POST gets has no parts");
 }
+
+#[test]
+fn a_rest_continues_a_range_and_completes_nothing() {
+    let site = Site::of_replica(&replica()).with_range_rests(4);
+    for (path, range, expected) in [
+        ("/some", "bytes=0-1", (206, "bytes 0-1/10", "01")),
+        ("/some", "bytes=0-5", (206, "bytes 0-5/10", "012\0\0\0")),
+        ("/some", "bytes=0-9", (206, "bytes 0-6/10", "012\0\0\0\0")),
+        ("/some", "bytes=6-", (206, "bytes 6-9/10", "678\0")),
+        ("/open", "bytes=3-", (206, "bytes 3-8/*", "34\0\0\0\0")),
+        ("/joined", "bytes=3-5", (206, "bytes 3-5/10", "345")),
+    ] {
+        let (status, content_range, body) = reply(&site, path, range);
+        let found = (status, &content_range[..], &body[..]);
+        assert_eq!(found, expected, "{path} {range}");
+    }
+    assert_eq!(reply(&site, "/some", "").0, 404);
+    assert_eq!(reply(&site, "/some", "bytes=3-4").0, 404);
+}

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_client::error::Error;
@@ -17,8 +17,9 @@ use spdy_page::graph::Trigger;
 use spdy_page::replica::{Exchange, Kind};
 
 use crate::load::body_check::BodyCheck;
+use crate::load::cancelled_transfer::CancelledTransfer;
 use crate::load::client_cache::{self, CacheLookup};
-use crate::load::proxied_content::BodyDecoder;
+use crate::load::proxied_content::{BodyDecoder, ProxiedContent};
 use crate::load::{LoadDriver, WaterfallRow};
 use crate::options::Cache;
 use crate::page_load::{PageLoad, Request};
@@ -88,6 +89,10 @@ impl<'a> LoadDriver<'a> {
         {
             request.extensions_mut().insert(WithoutCredentials);
         }
+        if let (Ok(request), Some(cancelled)) = (&mut http_request, self.cancelled(index)) {
+            let range = cancelled.range.clone();
+            request.headers_mut().insert(header::RANGE, range);
+        }
         let visited = self.visited.get();
         let stored = visited.and_then(|visited| visited.stored(exchange));
         // From an earlier page of the visit, or from an earlier load of this page.
@@ -111,6 +116,13 @@ impl<'a> LoadDriver<'a> {
             request.headers_mut().extend(validators.clone());
         }
         (http_request, held)
+    }
+
+    /// The transfer of the exchange with this index, if the browser cancelled it. An accelerator requests whole resources.
+    fn cancelled(&self, index: usize) -> Option<&'a CancelledTransfer> {
+        let recorded = self.page.recorded(index).cancelled.as_ref();
+        let is_proxied = |through: &ProxiedContent| through.body(index).is_some();
+        recorded.filter(|_| !self.proxied_content.is_some_and(is_proxied))
     }
 
     /// How the body of `node` is decoded, and what it must equal: the replica's bytes, or their text behind an accelerator.
@@ -227,9 +239,14 @@ impl<'a> LoadDriver<'a> {
         let (mut plain, mut expected) = self.body_check(request.node, exchange, &head.headers);
         let mut body = pin!(body);
         let mut scanned_bytes = 0;
-        while let Some(piece) = next_piece(body.as_mut()).await {
-            let piece = piece
+        let cancelled = self.cancelled(self.page.graph().nodes[request.node].exchange);
+        let until = cancelled.map_or(u64::MAX, |cancelled| cancelled.after_bytes);
+        while row.body_bytes < until
+            && let Some(piece) = next_piece(body.as_mut()).await
+        {
+            let mut piece = piece
                 .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
+            piece.truncate(usize::try_from(until - row.body_bytes).unwrap_or(usize::MAX));
             row.body_bytes += piece.len() as u64;
             let received_bytes = match &mut plain {
                 Some(plain) => expected.compare(&plain.decoder.write(&piece)?),

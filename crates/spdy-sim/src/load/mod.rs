@@ -18,6 +18,7 @@
 
 pub(crate) mod body_check;
 mod browser_requests;
+mod cancelled_transfer;
 pub(crate) mod client_cache;
 pub(crate) mod endpoints;
 mod exchange;

@@ -19,6 +19,7 @@ use spdy_server::site_pusher::{PushConfig, SitePusher};
 
 #[cfg(feature = "accelerator")]
 use crate::accelerator::PageAccelerators;
+use crate::load::cancelled_transfer::{CancelledTransfer, MAX_REST_BYTES};
 use crate::load::endpoints;
 use crate::load::paint_plan::paint_plan;
 use crate::load::recorded_request::{RecordedRequest, is_without_credentials};
@@ -57,6 +58,7 @@ pub struct Page {
 /// What every load needs of an exchange, so that it is read once.
 pub(super) struct RecordedExchange {
     pub(super) request: RecordedRequest,
+    pub(super) cancelled: Option<CancelledTransfer>,
     /// The page requests it [without credentials](is_without_credentials).
     pub(super) is_without_credentials: bool,
     /// The status of the response.
@@ -92,7 +94,7 @@ impl Page {
     #[must_use]
     pub fn with_graph(replica: Replica, graph: PageGraph) -> Self {
         let think_times = replica.think_times();
-        let site = Arc::new(Site::with_think_times(&replica, &think_times));
+        let site = site_of(&replica, &think_times);
         let hosts = addresses(&site);
         Self {
             by_request: by_request(&replica),
@@ -117,7 +119,7 @@ impl Page {
     #[must_use]
     pub fn with_think_times(self, think_times: &[Duration]) -> Self {
         Self {
-            site: Arc::new(Site::with_think_times(&self.replica, think_times)),
+            site: site_of(&self.replica, think_times),
             think_times: think_times.to_vec(),
             pushing: Default::default(),
             #[cfg(feature = "accelerator")]
@@ -340,6 +342,7 @@ impl Page {
             let exchanges = self.replica.exchanges.iter();
             let read = |exchange| RecordedExchange {
                 request: RecordedRequest::of(exchange),
+                cancelled: CancelledTransfer::of(exchange),
                 is_without_credentials: is_without_credentials(exchange, document),
                 status: exchange.status(),
                 same_request: self.by_request[&key_of(exchange)].clone(),
@@ -371,6 +374,12 @@ impl Page {
         ports.dedup();
         ports
     }
+}
+
+/// The responses of `replica`, each after its think time.
+pub(super) fn site_of(replica: &Replica, think_times: &[Duration]) -> Arc<Site> {
+    let site = Site::with_think_times(replica, think_times);
+    Arc::new(site.with_range_rests(MAX_REST_BYTES))
 }
 
 /// An address for each host of `site`.

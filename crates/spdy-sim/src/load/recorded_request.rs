@@ -1,7 +1,7 @@
 //! The request of a recorded exchange for a load: with another scheme, an empty cache, and its own connection.
 //!
 //! An exchange with a partial response (206) is requested with the range of that response, because the replica has only that part.
-//! Any other `Range` is omitted.
+//! A load without an accelerator requests [more](crate::load::cancelled_transfer) if the browser cancelled. Any other `Range` is omitted.
 //!
 //! The head is read once, and not in each load of its page.
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use spdy_page::replica::{Exchange, Replica};
-use spdy_server::site::Site;
 
 use crate::load::Page;
+use crate::load::page::site_of;
 
 /// Longest pause between two pages.
 pub const MAX_PAUSE: Duration = Duration::from_secs(600);
@@ -73,7 +73,7 @@ pub fn visit(pages: Vec<Page>, pause: Duration) -> Vec<Arc<Page>> {
             recorded: began,
             ..page.replica().clone()
         };
-        let new_site = || Arc::new(Site::with_think_times(&replica, &think_times));
+        let new_site = || site_of(&replica, &think_times);
         let site = site.get_or_insert_with(new_site);
         let earlier = EarlierPages {
             pages: visited.clone(),

@@ -174,6 +174,60 @@ fn a_recorded_part_is_requested_by_its_range_and_served_unchanged() {
 }
 
 #[test]
+fn a_cancelled_transfer_delays_what_is_loaded_after_it() {
+    const READ_BYTES: u64 = 100_000;
+    let loads = |range_bytes: u64| {
+        let mut page = page_of_parts();
+        page.exchanges.truncate(2);
+        let range = format!("bytes 0-{}/{range_bytes}", range_bytes - 1);
+        let body = vec![b'v'; READ_BYTES as usize];
+        let mut video = Exchange {
+            response_head: head::synthesize(
+                "HTTP/1.1 206 Partial Content",
+                [("Content-Range", range)],
+            ),
+            ..exchange("http://a.test/video", Kind::Media, "206 Part", body)
+        };
+        video.observed.protocol = Some("http/1.1".to_owned());
+        // Requested when the video has ended, from another host.
+        let after = Exchange {
+            initiator: Initiator::Resource {
+                index: 2,
+                at_byte: None,
+            },
+            ..exchange("http://b.test/after", Kind::Image, "200 OK", "image")
+        };
+        page.exchanges.extend([video, after]);
+        let race = Race {
+            protocols: RaceProtocol::ALL.to_vec(),
+            ..Race::new(vec![page], vec![network()])
+        };
+        race.run(|_| ())
+    };
+    for (exact, cancelled) in loads(READ_BYTES).iter().zip(&loads(10 * READ_BYTES)) {
+        let protocol = &cancelled.protocol;
+        assert_eq!(cancelled.failures, [""; 0], "{protocol}");
+        let rows = |load: &Load| {
+            let [.., video, after] = &load.waterfall[..] else {
+                panic!("{protocol}: {} rows", load.waterfall.len());
+            };
+            (video.body_bytes, after.done - after.needed)
+        };
+        let ((read_bytes, exact_time), (all_bytes, time)) = (rows(exact), rows(cancelled));
+        assert_eq!(
+            (read_bytes, all_bytes),
+            (READ_BYTES, READ_BYTES),
+            "{protocol}"
+        );
+        // A round trip of the link is 37,500 bytes.
+        let more_bytes = cancelled.bytes_down as i64 - exact.bytes_down as i64;
+        let expected = 20_000..8 * READ_BYTES as i64;
+        assert!(expected.contains(&more_bytes), "{protocol}: {more_bytes}");
+        assert!(time > exact_time, "{protocol}: {time:?}, {exact_time:?}");
+    }
+}
+
+#[test]
 fn an_invalid_request_fails_and_the_load_continues() {
     let mut page = odd_page();
     page.exchanges
