@@ -3,6 +3,7 @@
 pub mod body_start;
 pub(crate) mod builder;
 pub(crate) mod css;
+mod dispatch_delay;
 pub mod es_modules;
 pub mod first_text;
 pub(crate) mod from_replica;

@@ -35,8 +35,13 @@ pub fn preconnects(exchange: &Exchange) -> Vec<Preconnect> {
     let base = base.as_ref().unwrap_or(&exchange.url);
     let found = scan.preconnects.iter().filter_map(|found| {
         let url = base.join(&found.url).ok()?;
-        let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
-        is_web.then(|| Preconnect {
+        let is_useful = match url.scheme() {
+            "https" => url.has_host(),
+            // Requests of such a page are upgraded to https, and hints are not. Chromium keeps names for each scheme.
+            "http" => url.has_host() && exchange.url.scheme() == "http",
+            _ => false,
+        };
+        is_useful.then(|| Preconnect {
             at_byte: decoded.transferred_at(found.at),
             without_credentials: found.is_anonymous && url.origin() != exchange.url.origin(),
             is_only_name: found.is_only_name,
@@ -103,6 +108,17 @@ mod tests {
                 ("https://c.test/".to_owned(), false)
             ]
         );
+    }
+
+    #[test]
+    fn hints_at_http_help_only_a_page_over_http() {
+        let text = "<link rel=preconnect href=http://b.test><link rel=dns-prefetch href=http://c.test>\
+            <link rel=preconnect href=https://d.test>";
+        for (scheme, expected) in [("http", 3), ("https", 1)] {
+            let url = format!("{scheme}://a.test/").parse().unwrap();
+            let exchange = Exchange::synthetic(url, Kind::Document, "text/html", text);
+            assert_eq!(preconnects(&exchange).len(), expected, "{scheme}");
+        }
     }
 
     #[test]

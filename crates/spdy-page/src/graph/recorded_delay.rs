@@ -1,29 +1,36 @@
 //! Delays of a recording: the time that its browser took between what triggers a request and the request itself.
 //!
 //! A recording by this project has each request's time of its page, and the times of evaluation. So what remains is the browser's own
-//! computation: it parses the document, applies the style sheets, and lays out. In other recordings, a short delay is as likely an
-//! error of a clock, and only layout that is more than [`NEAR`] late counts: a script has made its boxes. It counts only if the ends
-//! of all style sheets are known, because layout waits for them; a page cannot see those of other hosts (Resource Timing).
+//! computation: it starts the navigation, parses the document, applies the style sheets, and lays out. In other recordings, a short
+//! delay is as likely an error of a clock, and only layout that is more than [`NEAR`] late counts: a script has made its boxes. It
+//! counts only if the ends of all style sheets are known, because layout waits for them; a page cannot see those of other hosts
+//! (Resource Timing).
 
 use std::time::Duration;
 
 use crate::graph::MAX_DELAY;
 use crate::graph::builder::{Cause, GraphBuilder};
+use crate::graph::dispatch_delay::dispatch_delays;
 use crate::graph::html::Role;
 use crate::replica::{Exchange, Kind, Replica};
 
 /// A request that starts this soon after the end of a script or style sheet was caused by it, for every kind.
 pub(crate) const NEAR: Duration = Duration::from_millis(100);
 
+/// The longest TLS record (RFC 8446 §5.1). Its first byte can be read when its last one has arrived.
+const RECORD_BYTES: u64 = 1 << 14;
+
 /// No recorded transfer is longer.
 const MAX_TRANSFER: Duration = Duration::from_secs(24 * 3600);
 
-/// Sets the delays of all resources that a parser or layout has found. Those of other resources have their recorded delays already.
+/// Sets the delays of all resources that a parser or layout has found; those of scripts are set already. Then adds dispatch to all, the
+/// navigation included.
 pub(crate) fn set_delays(plan: &mut GraphBuilder<'_>, replica: &Replica) {
     let mut exchanges = replica.exchanges.iter();
     let is_exact = exchanges.any(|exchange| exchange.observed.compute.is_some());
     let mut sheets = exchanges_of(replica, Kind::Stylesheet);
     let has_ends = sheets.all(|sheet| sheet.wait.is_some());
+    let dispatch = is_exact.then(|| dispatch_delays(plan.exchanges, plan.start));
     for index in 0..plan.exchanges.len() {
         let Some(cause) = plan.placed[index].map(|placed| placed.cause) else {
             continue;
@@ -31,23 +38,30 @@ pub(crate) fn set_delays(plan: &mut GraphBuilder<'_>, replica: &Replica) {
         let exchange = |index: usize| &plan.exchanges[index];
         let role = plan.placed[index].map(|placed| placed.role);
         let ready = match (plan.laid_out_in(index), cause) {
-            _ if role == Some(Role::Icon) => replica.load,
-            (Some(document), _) => laid_out_at(plan, index, document, is_exact),
+            _ if role == Some(Role::Icon) => Some(replica.load),
+            (Some(document), _) => Some(laid_out_at(plan, index, document, is_exact)),
             (None, Cause::Bytes { parent, at_byte }) if is_exact => {
-                arrived_at(exchange(parent), at_byte)
+                Some(arrived_at(exchange(parent), at_byte))
             }
             (None, Cause::Done { parent })
                 if is_exact && exchange(parent).kind == Kind::Stylesheet =>
             {
-                evaluated_at(exchange(parent))
+                Some(evaluated_at(exchange(parent)))
             }
-            _ => continue,
+            _ => None,
         };
-        let gap = ready.zip(exchange(index).started);
-        let gap = gap.and_then(|(ready, started)| started.checked_sub(ready));
-        let gap = gap.filter(|&gap| is_exact || has_ends && gap > NEAR);
+        let gap = ready.map(|ready| {
+            let gap = ready.zip(exchange(index).started);
+            let gap = gap.and_then(|(ready, started)| started.checked_sub(ready));
+            let gap = gap.filter(|&gap| is_exact || has_ends && gap > NEAR);
+            gap.unwrap_or_default()
+        });
         if let Some(placed) = &mut plan.placed[index] {
-            placed.delay = gap.unwrap_or_default().min(MAX_DELAY);
+            let dispatch = dispatch
+                .as_ref()
+                .map_or(Duration::ZERO, |delays| delays[index]);
+            let delay = gap.unwrap_or(placed.delay).saturating_add(dispatch);
+            placed.delay = delay.min(MAX_DELAY);
         }
     }
 }
@@ -84,10 +98,20 @@ fn evaluated_at(exchange: &Exchange) -> Option<Duration> {
     Some(exchange.finished()?.saturating_add(compute))
 }
 
-/// When the first `at_byte` bytes of the body had arrived, if it came evenly.
+/// When the first `at_byte` bytes of the body could be read, if it came evenly, and in the longest TLS records.
 fn arrived_at(exchange: &Exchange, at_byte: u64) -> Option<Duration> {
     let (first, last) = (exchange.first_byte()?, exchange.finished()?);
+    let at_byte = match over_tls_records(exchange) {
+        true => at_byte.div_ceil(RECORD_BYTES).saturating_mul(RECORD_BYTES),
+        false => at_byte,
+    };
     let share = at_byte as f64 / (exchange.body.len() as f64).max(1.0);
     let transfer = last.saturating_sub(first).min(MAX_TRANSFER);
     Some(first.saturating_add(transfer.mul_f64(share.min(1.0))))
+}
+
+/// True if its bytes came in TLS records: over `https`, and not over QUIC.
+fn over_tls_records(exchange: &Exchange) -> bool {
+    let protocol = exchange.observed.protocol.as_deref();
+    exchange.url.scheme() == "https" && !protocol.is_some_and(|name| name.starts_with("h3"))
 }

@@ -2,6 +2,7 @@
 
 mod builtins;
 mod corpus;
+mod dispatch_delay;
 mod import;
 mod laws;
 mod layout;
