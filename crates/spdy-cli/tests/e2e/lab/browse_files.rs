@@ -70,13 +70,25 @@ fn an_http_2_load_is_stored_as_har_capture_with_keys_and_screenshot() {
     let name = |ending: &str| format!("portal-h2-lte-1.{ending}");
     assert_eq!(
         names,
-        ["filmstrip.svg", "har", "pcapng", "png"]
+        ["filmstrip.svg", "har", "pcapng", "png", "replica.gz"]
             .map(|extension| name(extension).into())
             .into()
     );
 
     let har = fs::read(folder.path().join(name("har"))).expect("read the file");
     check_har(&har, "HTTP/2");
+
+    // The recording repeats the load in virtual time.
+    let mut race = spdy(&["race", "--network", "lte", "--protocols", "h2", "--json"]);
+    for option in ["scheduler=chromium", "ml_kem=yes", "ip_pooling=yes"] {
+        race.args(["--set", option]);
+    }
+    let raced = run_expecting(0, race.arg(folder.path().join(name("replica.gz"))));
+    let raced: Value = serde_json::from_slice(&raced.stdout).expect("one object");
+    assert!(raced["load_ms"].is_f64(), "{raced}");
+    if let Some(simulated) = cell["virtual_ms"].get(0) {
+        assert_eq!(&raced["load_ms"], simulated);
+    }
 
     let capture = folder.path().join(name("pcapng"));
     let captured_paths = tshark_values(&capture, "http2.headers.path", "http2.headers.path");

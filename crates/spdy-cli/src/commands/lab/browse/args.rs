@@ -66,11 +66,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "visit")]
     pub(super) keep: Option<PathBuf>,
 
-    /// Write files of every load to this folder, for other programs: .har, .pcapng, .png and
+    /// Write files of every load to this folder: .replica.gz, .har, .pcapng, .png and
     /// .filmstrip.svg. Only these loads have a Speed Index.
     ///
-    /// Their names are PAGE-PROTOCOL-NETWORK-NUMBER. The .pcapng has every packet of the link and the TLS secrets, the
-    /// .png the window after the load, the .filmstrip.svg the window during the load.
+    /// Their names are PAGE-PROTOCOL-NETWORK-NUMBER. The .replica.gz is the recording that our client loads, for `spdy race`. The .pcapng
+    /// has every packet of the link and the TLS secrets, the .png the window after the load, the .filmstrip.svg the window during the load.
     #[arg(long, value_name = "DIR", conflicts_with = "visit")]
     pub(super) keep_runs: Option<PathBuf>,
 

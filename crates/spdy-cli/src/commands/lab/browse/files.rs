@@ -30,6 +30,7 @@ pub(super) fn write(
     let path = |ending: &str| folder.join(format!("{name}.{ending}"));
     if let Some(recording) = recording {
         AtomicFile::create(&path("har"))?.write(&har_export::export(recording))?;
+        AtomicFile::create(&path("replica.gz"))?.write(&archive::encode(recording, true))?;
     }
     AtomicFile::create(&path("pcapng"))?.write_by(|file| run_files.write_pcapng(file))?;
     match &run_files.png {
