@@ -249,7 +249,7 @@ fn respond_with(
 }
 
 /// The response if only `parts` were recorded. A server may send less than was requested (RFC 9110 §15.3.7), so a range that begins
-/// in a part gets the known bytes from there on.
+/// in a part gets the known bytes from there on, and the site's rest.
 fn respond_with_parts(
     site: &Site,
     stored: &StoredResponse,
@@ -277,10 +277,10 @@ fn respond_with_parts(
     }
 }
 
-/// `known` with zeros up to `len` bytes, at most `max_rest` of them.
+/// `known` with zeros up to `len` bytes, at most `max_rest` of them. A longer `known` is not copied for them.
 fn with_rest(known: Bytes, len: usize, max_rest: usize) -> Bytes {
     let rest = len.saturating_sub(known.len()).min(max_rest);
-    if rest == 0 {
+    if rest == 0 || known.len() > max_rest {
         return known;
     }
     let mut extended = vec![0; known.len() + rest];

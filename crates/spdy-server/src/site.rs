@@ -180,8 +180,8 @@ impl Site {
         self
     }
 
-    /// Continues the response to a range of which only the first bytes were recorded with zeros, at most `max_bytes` of them. Without it
-    /// such a response ends after the recorded bytes.
+    /// Continues the response to a range of which only the first bytes were recorded with zeros, at most `max_bytes` of them. Without it,
+    /// or if more than `max_bytes` bytes were recorded, such a response ends after the recorded bytes.
     ///
     /// It is for a client that cancels after the recorded bytes, so that more is under way then, as from the real server.
     #[must_use]

@@ -159,4 +159,9 @@ fn a_rest_continues_a_range_and_completes_nothing() {
     }
     assert_eq!(reply(&site, "/some", "").0, 404);
     assert_eq!(reply(&site, "/some", "bytes=3-4").0, 404);
+    // Four recorded bytes are not too many for a rest of four, but for one of three.
+    for (max_bytes, expected) in [(4, "0123\0\0\0\0"), (3, "0123")] {
+        let site = Site::of_replica(&replica()).with_range_rests(max_bytes);
+        assert_eq!(reply(&site, "/cut", "bytes=0-9").2, expected, "{max_bytes}");
+    }
 }

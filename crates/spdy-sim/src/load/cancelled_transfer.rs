@@ -4,7 +4,7 @@
 //! have these bytes: its body ends where the browser stopped reading. So a load requests the whole range and cancels after the
 //! recorded bytes. The site's response [continues](spdy_server::site::Site::with_range_rests) after them with bytes that no client reads.
 //!
-//! Recordings over HTTP/2 and SPDY have all bytes that arrived. Nothing is known of recordings without a protocol: a crawler or the
+//! Recordings over HTTP/2 and SPDY have all bytes that arrived, unless the browser's log lacks the frames. Nothing is known of recordings without a protocol: a crawler or the
 //! server may have cut them off.
 
 use http::HeaderValue;
