@@ -10,7 +10,7 @@ use std::time::Duration;
 use url::Origin;
 
 use crate::head::Head;
-use crate::replica::{Exchange, Kind};
+use crate::replica::{Exchange, Initiator, Kind};
 
 /// Requests that start within this time of a known one have its delay.
 const NEAR: Duration = Duration::from_millis(10);
@@ -42,6 +42,7 @@ pub(crate) fn dispatch_delays(exchanges: &[Exchange], document: usize) -> Vec<Du
     }
     let mut delays = vec![Duration::ZERO; exchanges.len()];
     let mut last_known = None;
+    let mut earliest = Duration::ZERO;
     for request in &requests {
         if request.is_known {
             last_known = Some((request.started, request.delay()));
@@ -51,11 +52,9 @@ pub(crate) fn dispatch_delays(exchanges: &[Exchange], document: usize) -> Vec<Du
         let near = last_known.filter(is_near);
         let near = near.or_else(|| request.next_known.filter(is_near));
         let delay = near.map_or(Duration::ZERO, |(_, delay)| delay);
-        let earliest = last_known.map_or(Duration::ZERO, |(started, delay)| {
-            started.saturating_add(delay)
-        });
         let dispatched = request.started.saturating_add(delay).max(earliest);
         let dispatched = dispatched.min(request.latest);
+        earliest = dispatched;
         delays[request.index] = dispatched.saturating_sub(request.started);
     }
     delays
@@ -73,7 +72,12 @@ struct DispatchedRequest {
 }
 
 impl DispatchedRequest {
+    /// `None` for requests that the network code makes: those that follow a redirect, and preflights.
     fn of(index: usize, exchange: &Exchange, known: &KnownDelays<'_>) -> Option<Self> {
+        let is_redirected = matches!(exchange.initiator, Initiator::Redirect { .. });
+        if is_redirected || exchange.method == http::Method::OPTIONS {
+            return None;
+        }
         let started = exchange.started?;
         let known = known.delay(exchange);
         // Without a lookup and a connection of its own. If those were ahead of it, it was sent when they were done.

@@ -37,7 +37,7 @@ pub fn preconnects(exchange: &Exchange) -> Vec<Preconnect> {
         let url = base.join(&found.url).ok()?;
         let is_useful = match url.scheme() {
             "https" => url.has_host(),
-            // Requests of such a page are upgraded to https, and hints are not. Chromium keeps names for each scheme.
+            // A page over https upgrades its requests, but not these hints. Chromium keeps names for each scheme.
             "http" => url.has_host() && exchange.url.scheme() == "http",
             _ => false,
         };

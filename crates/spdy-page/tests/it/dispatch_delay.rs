@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spdy_page::builtin;
 use spdy_page::graph::PageGraph;
-use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 
 const HTML: &str =
     "<script src=a.js></script><script src=b.js></script><img src=c.png><img src=d.png>";
@@ -72,7 +72,7 @@ fn dispatch(replica: &Replica) -> [u128; 4] {
 
 #[test]
 fn a_burst_has_the_delay_of_those_that_opened_a_connection() {
-    let mut replica = page("http/1.1", [130, 131, 132, 150]);
+    let mut replica = page("http/1.1", [130, 131, 132, 152]);
     queue(&mut replica.exchanges[1], 100, 30, 50);
     // These have waited for a connection.
     for index in 2..5 {
@@ -97,7 +97,10 @@ fn requests_are_dispatched_in_their_order() {
     // An image that waited for 1 ms bounds those before it.
     queue(&mut replica.exchanges[3], 1, 0, 0);
     assert_eq!(dispatch(&replica), [4, 2, 1, 4]);
-    // One that started later is not dispatched before them.
+    // One that started later is not dispatched before them, even far from the known one.
+    let mut replica = page("http/1.1", [130, 900, 139, 141]);
+    queue(&mut replica.exchanges[1], 70, 0, 40);
+    assert_eq!(dispatch(&replica), [30, 0, 30, 28]);
     let mut replica = page("http/1.1", [130, 900, 150, 165]);
     queue(&mut replica.exchanges[1], 70, 0, 40);
     assert_eq!(dispatch(&replica), [30, 0, 10, 0]);
@@ -125,6 +128,22 @@ fn only_the_highest_priorities_and_plausible_waits_are_known() {
             delays_of(&replica)[2]
         };
         assert_eq!((image - bare).as_millis(), expected, "{priority} {queued}");
+    }
+}
+
+#[test]
+fn redirects_and_preflights_are_followed_by_the_network_code_itself() {
+    let changes: [&dyn Fn(&mut Exchange); 2] = [
+        &|it| it.initiator = Initiator::Redirect { index: 3 },
+        &|it| it.method = http::Method::OPTIONS,
+    ];
+    for change in changes {
+        let mut replica = page("h2", [130, 131, 500, 500]);
+        queue(&mut replica.exchanges[1], 40, 0, 0);
+        queue(&mut replica.exchanges[2], 1, 0, 0);
+        assert_eq!(dispatch(&replica)[..2], [2, 1]);
+        change(&mut replica.exchanges[2]);
+        assert_eq!(dispatch(&replica)[0], 40);
     }
 }
 
