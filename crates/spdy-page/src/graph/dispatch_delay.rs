@@ -122,9 +122,10 @@ impl<'a> KnownDelays<'a> {
         let mut first_responses = HashMap::new();
         let mut turns: HashMap<u32, Vec<_>> = HashMap::new();
         for exchange in exchanges {
-            if let (Some(number), false) =
-                (exchange.observed.connection, shares_connections(exchange))
-            {
+            if let (Some(number), false) = (
+                exchange.observed.connection,
+                exchange.observed.has_streams(),
+            ) {
                 let turn = sent(exchange).zip(exchange.finished());
                 turns.entry(number).or_default().extend(turn);
             }
@@ -162,7 +163,7 @@ impl<'a> KnownDelays<'a> {
     fn delay(&self, exchange: &Exchange) -> Option<Duration> {
         let observed = &exchange.observed;
         let opened_one = observed.connect.is_some_and(|connect| !connect.is_zero());
-        let had_one = || match shares_connections(exchange) {
+        let had_one = || match exchange.observed.has_streams() {
             true => self.first_responses.get(&Pool::of(exchange)).copied(),
             false => self.idle_since(exchange),
         };
@@ -213,12 +214,4 @@ fn is_urgent(exchange: &Exchange) -> bool {
         exchange.observed.priority.as_deref(),
         Some("VeryHigh" | "High")
     )
-}
-
-/// True if its protocol has many requests on one connection.
-fn shares_connections(exchange: &Exchange) -> bool {
-    let protocol = exchange.observed.protocol.as_deref().unwrap_or_default();
-    ["h2", "h3", "spdy"]
-        .iter()
-        .any(|name| protocol.starts_with(name))
 }

@@ -63,3 +63,12 @@ pub struct LargestPaint {
     /// The URL of the image; `None` for text, and for an image without a request.
     pub url: Option<String>,
 }
+
+impl Observation {
+    /// True if its protocol has many requests on one connection at once: HTTP/2, HTTP/3 or SPDY.
+    pub(crate) fn has_streams(&self) -> bool {
+        let protocol = self.protocol.as_deref().unwrap_or_default();
+        let names = ["h2", "h3", "spdy"];
+        names.iter().any(|name| protocol.starts_with(name))
+    }
+}

@@ -102,10 +102,7 @@ fn received_by_connection(
 ) -> BTreeMap<Result<u32, String>, Vec<(Duration, Duration)>> {
     let mut received: BTreeMap<_, Vec<(Duration, Duration)>> = BTreeMap::new();
     for exchange in exchanges {
-        let protocol = exchange.observed.protocol.as_deref().unwrap_or_default();
-        let has_streams = ["h2", "h3", "spdy"]
-            .iter()
-            .any(|name| protocol.starts_with(name));
+        let has_streams = exchange.observed.has_streams();
         if let (true, Some(first), Some(last)) =
             (has_streams, exchange.first_byte(), exchange.finished())
         {
