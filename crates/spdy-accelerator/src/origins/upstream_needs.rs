@@ -103,8 +103,7 @@ impl UpstreamNeeds {
 
 /// Whether a name may be in the DNS of the world: it ends in a suffix of the public list that ICANN delegated.
 fn is_in_public_dns(host: &str) -> bool {
-    origin_host::check(host).is_ok()
-        && psl::suffix(host.as_bytes()).is_some_and(|suffix| suffix.is_known())
+    origin_host::check(host).is_ok() && psl2::lookup(host).is_some_and(|name| name.is_known())
 }
 
 #[cfg(test)]

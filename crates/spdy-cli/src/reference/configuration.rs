@@ -157,7 +157,7 @@ const INTRODUCTION: &str = "\
 This is the reference of the configuration of `spdy accelerate`, a TOML file.
 
 - [deploy/accelerate.toml](https://github.com/spdy-rs/spdy/blob/HEAD/deploy/accelerate.toml) is an example with every key.
-- `spdy accelerate --check FILE` checks a file, and `spdy accelerate schema` prints the JSON Schema.
+- `spdy accelerate --check FILE` checks a file, and `spdy accelerate schema` prints the [JSON Schema](configuration.schema.json).
 - Keys can also be set [from the environment](../../how-to/run-as-a-service.md#set-keys-from-the-environment).
 - Some keys change on a [reload](../../how-to/reload-and-upgrade.md#reload-the-configuration-sighup), others with a restart.
 
@@ -176,12 +176,18 @@ struct Table<'a> {
     schema: &'a Value,
 }
 
-/// A page for each group of tables, and the overview.
+/// A page for each group of tables, the overview, and the schema.
 pub(super) fn pages() -> Vec<Page> {
     let schema = serde_json::to_value(schema_for!(Config));
     let mut schema = schema.expect("the schema is valid JSON");
     // Else the order depends on a feature of serde_json, which other crates enable.
     schema.sort_all_objects();
+    let mut text = serde_json::to_string_pretty(&schema).expect("the schema is valid JSON");
+    text.push('\n');
+    let mut pages = vec![Page {
+        file: "configuration.schema.json".to_owned(),
+        text,
+    }];
     let schema = Schema { root: &schema };
     let mut tables = Vec::new();
     schema.add_tables(&schema.top(), &mut tables);
@@ -190,7 +196,6 @@ pub(super) fn pages() -> Vec<Page> {
         schema.keys(schema.root, "", &[])
     );
     let mut rows = Vec::new();
-    let mut pages = Vec::new();
     for (file, title, introduction, keys) in PAGES {
         let mut text = format!(
             "# {title}\n\n{introduction} The [configuration](README.md) has more tables, and says how to check a file.\n"

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cli::Cli (clap)                        -> command_line::pages   -> docs/reference/cli/
-//! spdy_proxy::config::Config (schemars)  -> configuration::pages  -> docs/reference/configuration/
+//! spdy_proxy::config::Config (schemars)  -> configuration::pages  -> docs/reference/configuration/, with the JSON Schema
 //! types of the results (schemars)       -> json_output::pages     -> docs/reference/json/
 //! ```
 //!

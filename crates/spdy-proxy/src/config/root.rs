@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use spdy_net::protocol::Protocol;
+use toml::de::DeValue;
 use url::Url;
 
 use crate::config::access_log::AccessLogConfig;
@@ -196,14 +197,14 @@ impl Config {
         instead: &BTreeMap<String, String>,
     ) -> Result<Self, ConfigError> {
         let names: Vec<&str> = origin.host_str().into_iter().collect();
-        let mut site = toml::Table::new();
-        site.insert("names".to_owned(), names.into());
-        site.insert("origin".to_owned(), origin.as_str().into());
-        let rewrite = toml::Table::from_iter([("discover".to_owned(), true.into())]);
-        site.insert("rewrite".to_owned(), rewrite.into());
-        let mut table = toml::Table::new();
-        table.insert("site".to_owned(), vec![site].into());
-        let config: Self = env::apply_overrides(table, instead)?;
+        let rewrite = env::table([("discover", DeValue::Boolean(true))]);
+        let site = env::table([
+            ("names", env::array(names.into_iter().map(env::text))),
+            ("origin", env::text(origin.as_str())),
+            ("rewrite", DeValue::Table(rewrite)),
+        ]);
+        let table = env::table([("site", env::array([DeValue::Table(site)]))]);
+        let config: Self = env::apply_overrides(env::unspanned(table), instead)?;
         config.check()?;
         Ok(config)
     }

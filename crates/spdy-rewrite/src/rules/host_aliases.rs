@@ -246,10 +246,14 @@ fn check_zone(zone: &str) -> Result<(), String> {
             zone.len()
         ));
     }
-    match psl::domain(zone.as_bytes()) {
+    match registrable_domain(zone) {
         Some(_) => Ok(()),
         None => Err("anyone can register a name there: expected a zone of one owner".to_owned()),
     }
+}
+
+fn registrable_domain(host: &str) -> Option<&str> {
+    psl2::lookup(host)?.registrable_domain()
 }
 
 /// Checks that a script in `zone` can neither read nor set cookies of `name`: cookies are shared within a registrable domain (RFC
@@ -259,8 +263,8 @@ fn check_zone(zone: &str) -> Result<(), String> {
 ///
 /// Why it can.
 pub fn check_cookie_isolation(zone: &str, name: &str) -> Result<(), String> {
-    let of_one = match (psl::domain(zone.as_bytes()), psl::domain(name.as_bytes())) {
-        (Some(zone), Some(name)) => zone.as_bytes() == name.as_bytes(),
+    let of_one = match (registrable_domain(zone), registrable_domain(name)) {
+        (Some(zone), Some(name)) => zone == name,
         _ => false,
     };
     if of_one || host_name::is_in_zone(zone, name) || host_name::is_in_zone(name, zone) {

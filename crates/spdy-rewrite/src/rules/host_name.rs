@@ -101,8 +101,8 @@ impl HostPattern {
             return Ok(Self::Exact(canonical));
         }
         // `*.com` and `*.github.io` would match the hosts of many owners.
-        match psl::suffix(canonical.as_bytes()) {
-            Some(suffix) if suffix.as_bytes() == canonical.as_bytes() => Err(format!(
+        match psl2::lookup(&canonical) {
+            Some(name) if name.is_public_suffix() => Err(format!(
                 "anyone can register a name under {canonical}: expected a wildcard below a domain of one owner"
             )),
             _ => Ok(Self::Wildcard(canonical)),

@@ -1,7 +1,7 @@
 //! Deployment: the hosts that speak the protocol under test.
 //!
 //! New protocols were deployed host by host: a page's own servers spoke SPDY when those of its advertisements did not. The site of a
-//! host follows from the public suffix list (<https://publicsuffix.org>) in the crate `psl`: `www.bbc.co.uk` and `news.bbc.co.uk` are
+//! host follows from the public suffix list (<https://publicsuffix.org>) in the crate `psl2`: `www.bbc.co.uk` and `news.bbc.co.uk` are
 //! one site, two names under `cloudfront.net` are two.
 
 use std::fmt;
@@ -69,7 +69,9 @@ pub fn site_of(host: &str) -> &str {
     match host.parse::<IpAddr>() {
         // The list would treat an address as a name.
         Ok(_) => host,
-        Err(_) => psl::domain_str(host.trim_end_matches('.')).unwrap_or(host),
+        Err(_) => psl2::lookup(host)
+            .and_then(|name| name.registrable_domain())
+            .unwrap_or(host),
     }
 }
 
