@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use url::Origin;
 
-use crate::head::Head;
-use crate::replica::{Exchange, Initiator, Kind};
+use crate::replica::{Exchange, Initiator};
 
 /// Requests that start within this time of a known one have its delay.
 const NEAR: Duration = Duration::from_millis(10);
@@ -130,7 +129,9 @@ impl<'a> KnownDelays<'a> {
                 turns.entry(number).or_default().extend(turn);
             }
             if let Some(at) = exchange.first_byte() {
-                let first = first_responses.entry(Pool::of(exchange)).or_insert(at);
+                let first = first_responses
+                    .entry(Pool::of(exchange, document))
+                    .or_insert(at);
                 *first = at.min(*first);
             }
         }
@@ -164,7 +165,10 @@ impl<'a> KnownDelays<'a> {
         let observed = &exchange.observed;
         let opened_one = observed.connect.is_some_and(|connect| !connect.is_zero());
         let had_one = || match exchange.observed.has_streams() {
-            true => self.first_responses.get(&Pool::of(exchange)).copied(),
+            true => self
+                .first_responses
+                .get(&Pool::of(exchange, self.document))
+                .copied(),
             false => self.idle_since(exchange),
         };
         let had_one = || {
@@ -190,20 +194,21 @@ fn sent(exchange: &Exchange) -> Option<Duration> {
 enum Pool {
     /// The number of the connection, if it was recorded.
     Connection(u32),
-    /// Requests by CORS, such as those for fonts, have no credentials and use connections of their own.
-    Origin { origin: Origin, by_cors: bool },
+    /// Requests [without credentials](Exchange::is_without_credentials) use connections of their own.
+    Origin {
+        origin: Origin,
+        without_credentials: bool,
+    },
 }
 
 impl Pool {
-    fn of(exchange: &Exchange) -> Self {
-        if let Some(number) = exchange.observed.connection {
-            return Self::Connection(number);
-        }
-        let head = Head::parse(&exchange.request_head);
-        let has_origin = head.is_some_and(|head| head.value("origin").is_some());
-        Self::Origin {
-            origin: exchange.url.origin(),
-            by_cors: exchange.kind == Kind::Font || has_origin,
+    fn of(exchange: &Exchange, document: &Exchange) -> Self {
+        match exchange.observed.connection {
+            Some(number) => Self::Connection(number),
+            None => Self::Origin {
+                origin: exchange.url.origin(),
+                without_credentials: exchange.is_without_credentials(&document.url),
+            },
         }
     }
 }

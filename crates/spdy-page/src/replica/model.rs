@@ -169,6 +169,17 @@ impl Exchange {
         )
     }
 
+    /// True if a page of `document` requests it without credentials: a GET by CORS of another host, as fonts are. Recordings that lack
+    /// `Origin` do not show other requests by CORS.
+    pub fn is_without_credentials(&self, document: &Url) -> bool {
+        let head = head::Head::parse(&self.request_head);
+        let has = |name| head.as_ref().is_some_and(|head| head.value(name).is_some());
+        self.method == http::Method::GET
+            && self.url.host() != document.host()
+            && (self.kind == Kind::Font || has("origin"))
+            && !has("cookie")
+    }
+
     /// The URL as requests compare it, without its fragment.
     pub(crate) fn key(&self) -> &str {
         without_fragment(self.url.as_str())
@@ -227,5 +238,30 @@ impl Replica {
             .iter()
             .map(|exchange| head::authority(&exchange.url));
         hosts.filter(|host| seen.insert(host.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fonts_and_cors_requests_to_other_hosts_have_no_credentials() {
+        let document = "https://a.test/".parse().unwrap();
+        let has_none = |url: &str, kind: Kind, fields: &str| {
+            let head = format!("GET / HTTP/1.1\r\n{fields}\r\n").into_bytes();
+            let exchange = Exchange {
+                request_head: head.into(),
+                ..Exchange::synthetic(url.parse().unwrap(), kind, "text/plain", "")
+            };
+            exchange.is_without_credentials(&document)
+        };
+        let cors = "Origin: https://a.test\r\n";
+        assert!(has_none("http://b.test/f", Kind::Font, ""));
+        assert!(!has_none("http://a.test/f", Kind::Font, cors));
+        assert!(has_none("http://b.test/s", Kind::Script, cors));
+        assert!(!has_none("http://b.test/s", Kind::Script, ""));
+        let with_cookie = format!("{cors}Cookie: a=b\r\n");
+        assert!(!has_none("http://b.test/s", Kind::Script, &with_cookie));
     }
 }

@@ -22,7 +22,7 @@ use crate::accelerator::PageAccelerators;
 use crate::load::cancelled_transfer::{CancelledTransfer, MAX_REST_BYTES};
 use crate::load::endpoints;
 use crate::load::paint_plan::paint_plan;
-use crate::load::recorded_request::{RecordedRequest, is_without_credentials};
+use crate::load::recorded_request::RecordedRequest;
 use crate::load::visit::EarlierPages;
 use crate::options::{Options, Push, RaceProtocol};
 use crate::page_load::PaintPlan;
@@ -59,7 +59,7 @@ pub struct Page {
 pub(super) struct RecordedExchange {
     pub(super) request: RecordedRequest,
     pub(super) cancelled: Option<CancelledTransfer>,
-    /// The page requests it [without credentials](is_without_credentials).
+    /// The page requests it [without credentials](Exchange::is_without_credentials).
     pub(super) is_without_credentials: bool,
     /// The status of the response.
     pub(super) status: Option<u16>,
@@ -343,7 +343,7 @@ impl Page {
             let read = |exchange| RecordedExchange {
                 request: RecordedRequest::of(exchange),
                 cancelled: CancelledTransfer::of(exchange),
-                is_without_credentials: is_without_credentials(exchange, document),
+                is_without_credentials: exchange.is_without_credentials(document),
                 status: exchange.status(),
                 same_request: self.by_request[&key_of(exchange)].clone(),
             };

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Uri, header};
 use spdy::body::Body;
 use spdy_page::head::{self, Head};
 use spdy_page::partial_content::ContentRange;
-use spdy_page::replica::{Exchange, Kind};
+use spdy_page::replica::Exchange;
 use url::Url;
 
 /// Header fields of a connection, of the recorded protocol, of the request line in HTTP/2 and SPDY, or of a cache that is not empty.
@@ -88,17 +88,6 @@ pub fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Body>, St
     RecordedRequest::of(exchange).build(secure)
 }
 
-/// True if a page of `document` requests `exchange` without credentials: a GET by CORS of another host, as fonts are. Recordings
-/// that lack `Origin` do not show other requests by CORS.
-pub(crate) fn is_without_credentials(exchange: &Exchange, document: &Url) -> bool {
-    let head = Head::parse(&exchange.request_head);
-    let has = |name| head.as_ref().is_some_and(|head| head.value(name).is_some());
-    exchange.method == Method::GET
-        && exchange.url.host() != document.host()
-        && (exchange.kind == Kind::Font || has("origin"))
-        && !has("cookie")
-}
-
 /// The range of `exchange`, if its status is 206. If the response does not state it, the requested range.
 fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
     if exchange.status() != Some(206) || exchange.method != Method::GET {
@@ -175,25 +164,6 @@ mod tests {
             fields,
             [("cookie", "a=1"), ("cookie", "b=2"), ("accept", "x")]
         );
-    }
-    #[test]
-    fn fonts_and_cors_requests_to_other_hosts_have_no_credentials() {
-        let document = "https://a.test/".parse().unwrap();
-        let has_none = |url: &str, kind: Kind, fields: &str| {
-            let head = format!("GET / HTTP/1.1\r\n{fields}\r\n").into_bytes();
-            let exchange = Exchange {
-                request_head: head.into(),
-                ..Exchange::synthetic(url.parse().unwrap(), kind, "text/plain", "")
-            };
-            is_without_credentials(&exchange, &document)
-        };
-        let cors = "Origin: https://a.test\r\n";
-        assert!(has_none("http://b.test/f", Kind::Font, ""));
-        assert!(!has_none("http://a.test/f", Kind::Font, cors));
-        assert!(has_none("http://b.test/s", Kind::Script, cors));
-        assert!(!has_none("http://b.test/s", Kind::Script, ""));
-        let with_cookie = format!("{cors}Cookie: a=b\r\n");
-        assert!(!has_none("http://b.test/s", Kind::Script, &with_cookie));
     }
 
     #[test]
