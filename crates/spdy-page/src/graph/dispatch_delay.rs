@@ -14,7 +14,7 @@ use crate::replica::{Exchange, Initiator};
 /// Requests that start within this time of a known one have its delay.
 const NEAR: Duration = Duration::from_millis(10);
 
-/// A longer wait was for something else, such as a free connection. The longest of 1,126 known ones in 165 loads by Chromium was 81 ms.
+/// A longer wait was for something else, such as a free connection. The longest known one in 330 loads by Chromium was 81 ms.
 const MAX_DISPATCH: Duration = Duration::from_millis(200);
 
 /// The delay of each exchange; zero if nothing is known at about its time.
