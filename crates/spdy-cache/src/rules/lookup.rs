@@ -170,7 +170,7 @@ pub fn lookup(
     let staleness = stored.staleness(now);
     let reason = if stored.control.no_cache.is_all() {
         Some(StaleReason::NoCache)
-    } else if requires_fresher(&effective_control, stored, age, now) {
+    } else if requires_fresher(&effective_control, stored, age, staleness) {
         Some(StaleReason::Request)
     } else {
         staleness.map(|_| StaleReason::Stale)
@@ -232,13 +232,13 @@ fn requires_fresher(
     control: &RequestControl,
     stored: &Stored,
     age: Duration,
-    now: SystemTime,
+    staleness: Option<Duration>,
 ) -> bool {
     let too_old = control
         .max_age
         .lifetime()
         .is_some_and(|limit| age > limit || limit.is_zero());
-    let remaining = match stored.staleness(now) {
+    let remaining = match staleness {
         None => stored.lifetime.duration.saturating_sub(age),
         Some(_) => Duration::ZERO,
     };
@@ -246,7 +246,7 @@ fn requires_fresher(
         .min_fresh
         .value()
         .is_some_and(|min_fresh| remaining < min_fresh);
-    let immutable = stored.control.immutable && stored.staleness(now).is_none();
+    let immutable = stored.control.immutable && staleness.is_none();
     control.no_cache || too_soon || too_old && !immutable
 }
 

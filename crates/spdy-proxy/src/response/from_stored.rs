@@ -175,9 +175,12 @@ pub(crate) fn from_stored(
     let is_coded_for_some = is_coded_for_some && is_full;
     let coding = request.accepted_codings.shortest();
     // A body that its origin has coded may be sent smaller.
-    let origin_coding = respond::recodable(stored.status(), stored.served());
-    let origin_coding = origin_coding.filter(|_| kinds.texts && is_public(stored));
-    let is_lasting = stored.ttl(now) >= MIN_RECOMPRESSED_TTL_S;
+    let may_recode = kinds.texts && (coding == Coding::Brotli || webp.is_some());
+    let origin_coding = may_recode
+        .then(|| respond::recodable(stored.status(), stored.served()))
+        .flatten()
+        .filter(|_| is_public(stored));
+    let is_lasting = || stored.ttl(now) >= MIN_RECOMPRESSED_TTL_S;
     let recompression = match (origin_coding, webp) {
         (Some(origin_coding), _) if coding == Coding::Brotli => {
             Some(Recompression::Text(origin_coding))
@@ -187,7 +190,7 @@ pub(crate) fn from_stored(
     };
     let small = match (&payload, recompression) {
         (_, Some(_)) if !is_full => None,
-        (Payload::Whole, Some(recompression)) if is_lasting => {
+        (Payload::Whole, Some(recompression)) if is_lasting() => {
             encodings.smallest(&request.key, body, recompression)
         }
         (Payload::Whole | Payload::None, Some(recompression)) => {
@@ -216,7 +219,7 @@ pub(crate) fn from_stored(
             Body::empty()
         }
         Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
-            match encodings.of(&request.key, body, coding, is_lasting, runtime) {
+            match encodings.of(&request.key, body, coding, is_lasting(), runtime) {
                 EncodedLookup::Ready(coded) => {
                     respond::set_content_encoding(&mut head, coding, Some(coded.len()));
                     stored_body::read_all(&coded)

@@ -292,10 +292,10 @@ impl Proxy {
 
     /// How early hints of the origin get to the client of the request with `head`; `None` if it accepts none.
     fn origin_hints(&self, head: &request::Parts) -> Option<OriginHints> {
-        if !self.push_config.early_hints || !supports_early_hints(head) {
+        if !self.push_config.early_hints {
             return None;
         }
-        let client = EarlyHints::of(&head.extensions)?;
+        let client = EarlyHints::of(&head.extensions).filter(|_| supports_early_hints(head))?;
         let hinted = head.extensions.get::<HintedUrls>().cloned();
         Some(OriginHints::new(client, hinted.unwrap_or_default()))
     }
