@@ -128,7 +128,8 @@ impl<'a> KnownDelays<'a> {
                 let turn = sent(exchange).zip(exchange.finished());
                 turns.entry(number).or_default().extend(turn);
             }
-            if let Some(at) = exchange.first_byte() {
+            let is_preflight = exchange.method == http::Method::OPTIONS; // it has a connection without credentials
+            if let (Some(at), false) = (exchange.first_byte(), is_preflight) {
                 let first = first_responses
                     .entry(Pool::of(exchange, document))
                     .or_insert(at);

@@ -170,7 +170,7 @@ impl Exchange {
     }
 
     /// True if a page of `document` requests it without credentials: a GET by CORS of another host, as fonts are. Recordings that lack
-    /// `Origin` do not show other requests by CORS.
+    /// `Origin` do not show other requests by CORS. Ports and schemes do not matter, because loads change them.
     pub fn is_without_credentials(&self, document: &Url) -> bool {
         let head = head::Head::parse(&self.request_head);
         let has = |name| head.as_ref().is_some_and(|head| head.value(name).is_some());

@@ -166,6 +166,13 @@ fn requests_by_cors_and_after_a_preflight_may_wait_for_something_else() {
             replica.exchanges[2].request_head = head.into();
         });
         assert_eq!(by_cors, is_known, "{host}");
+        let font = known(&|replica| {
+            replica.exchanges[1].url = format!("https://{host}/a.js").parse().unwrap();
+            replica.exchanges[2].url = format!("https://{host}/b.js").parse().unwrap();
+            replica.exchanges[0].body = HTML.replace("=", &format!("=//{host}/")).into();
+            replica.exchanges[2].kind = Kind::Font;
+        });
+        assert_eq!(font, is_known, "a font of {host}");
     }
     assert!(!known(&|replica| {
         let mut preflight = replica.exchanges[2].clone();

@@ -100,15 +100,28 @@ fn document_of(value: &str) -> String {
     format!("value = {value}")
 }
 
-/// The value of `document`, which is that of `value`, or `value` as a string.
+/// Parses `document`, which is that of `value`. If it is not one TOML value, or one that no key has, returns `value` as a string.
 fn parse_value<'v>(value: &'v str, document: &'v str) -> DeValue<'v> {
     let mut values = DeTable::parse(document)
         .map(|table| table.into_inner().into_iter())
         .into_iter()
         .flatten();
     match (values.next(), values.next()) {
-        (Some((_, value)), None) => value.into_inner(),
+        (Some((_, parsed)), None) if may_be_of_key(parsed.get_ref()) => parsed.into_inner(),
         _ => text(value),
+    }
+}
+
+/// False for dates, and for numbers that fit no key.
+fn may_be_of_key(value: &DeValue<'_>) -> bool {
+    match value {
+        DeValue::Datetime(_) => false,
+        DeValue::Integer(number) => {
+            let (digits, radix) = (number.as_str(), number.radix());
+            i64::from_str_radix(digits, radix).is_ok() || u64::from_str_radix(digits, radix).is_ok()
+        }
+        DeValue::Float(number) => number.as_str().parse().is_ok_and(f64::is_finite),
+        _ => true,
     }
 }
 
@@ -132,7 +145,7 @@ pub(crate) fn table<'v, const N: usize>(entries: [(&'v str, DeValue<'v>); N]) ->
     entries.map(entry).into_iter().collect()
 }
 
-/// What no text of a file has: its errors name no line.
+/// Wraps a value that is not from a file: errors about it name no line.
 pub(crate) fn unspanned<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
@@ -201,6 +214,18 @@ mod tests {
     }
 
     #[test]
+    fn variable_overrides_key_of_inline_and_dotted_tables() {
+        for text in [
+            "cache = { memory_mib = 64, disk_mib = 100 }\n",
+            "cache.memory_mib = 64\ncache.disk_mib = 100\n",
+        ] {
+            let config = read(&format!("{text}{SITE}"), &[("CACHE__MEMORY_MIB", "65")]);
+            let cache = config.expect("a valid configuration").cache;
+            assert_eq!((cache.memory_mib, cache.disk_mib), (65, 100), "{text}");
+        }
+    }
+
+    #[test]
     fn invalid_override_error_names_variable_or_line() {
         for (text, variable, expected) in [
             (
@@ -245,12 +270,22 @@ mod tests {
             ("/a/b c", true, "/a/b c"),
             ("", true, ""),
             ("1\nother = 2", true, "1\nother = 2"),
+            ("2026-11-30", true, "2026-11-30"),
+            ("0x1F", false, "0x1F"),
+            ("18446744073709551615", false, "18446744073709551615"),
+            ("123456789012345678901", true, "123456789012345678901"),
+            ("1.5", false, "1.5"),
+            ("1e400", true, "1e400"),
+            ("1 # comment", false, "1"),
+            ("[1, 'a']", false, "array"),
+            ("{ a = 1 }", false, "table"),
         ] {
             let found = match parse_value(value, &document_of(value)) {
                 DeValue::String(text) => (true, text.into_owned()),
                 DeValue::Integer(number) => (false, number.to_string()),
                 DeValue::Boolean(is_set) => (false, is_set.to_string()),
-                other => panic!("{value:?} is of type {}", other.type_str()),
+                DeValue::Float(number) => (false, number.to_string()),
+                other => (false, other.type_str().to_owned()),
             };
             assert_eq!(found, (is_text, meant_as.to_owned()), "{value:?}");
         }

@@ -175,11 +175,10 @@ pub(crate) fn from_stored(
     let is_coded_for_some = is_coded_for_some && is_full;
     let coding = request.accepted_codings.shortest();
     // A body that its origin has coded may be sent smaller.
-    let may_recode = kinds.texts && (coding == Coding::Brotli || webp.is_some());
-    let origin_coding = may_recode
-        .then(|| respond::recodable(stored.status(), stored.served()))
-        .flatten()
-        .filter(|_| is_public(stored));
+    let origin_coding = match kinds.texts {
+        true => respond::recodable(stored.status(), stored.served()).filter(|_| is_public(stored)),
+        false => None,
+    };
     let is_lasting = || stored.ttl(now) >= MIN_RECOMPRESSED_TTL_S;
     let recompression = match (origin_coding, webp) {
         (Some(origin_coding), _) if coding == Coding::Brotli => {

@@ -295,9 +295,12 @@ impl Proxy {
         if !self.push_config.early_hints {
             return None;
         }
-        let client = EarlyHints::of(&head.extensions).filter(|_| supports_early_hints(head))?;
+        let client = head.extensions.get::<EarlyHints>()?;
+        if !supports_early_hints(head) {
+            return None;
+        }
         let hinted = head.extensions.get::<HintedUrls>().cloned();
-        Some(OriginHints::new(client, hinted.unwrap_or_default()))
+        Some(OriginHints::new(client.clone(), hinted.unwrap_or_default()))
     }
 
     fn reject(&self, reason: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {

@@ -246,26 +246,25 @@ fn check_zone(zone: &str) -> Result<(), String> {
             zone.len()
         ));
     }
-    match registrable_domain(zone) {
-        Some(_) => Ok(()),
-        None => Err("anyone can register a name there: expected a zone of one owner".to_owned()),
+    match host_name::has_one_owner(zone) {
+        true => Ok(()),
+        false => Err("anyone can register a name there: expected a zone of one owner".to_owned()),
     }
 }
 
-fn registrable_domain(host: &str) -> Option<&str> {
-    psl2::lookup(host)?.registrable_domain()
-}
-
 /// Checks that a script in `zone` can neither read nor set cookies of `name`: cookies are shared within a registrable domain (RFC
-/// 6265 §5.3).
+/// 6265 §5.3). Both are hostnames in lower case and ASCII; others are refused.
 ///
 /// # Errors
 ///
 /// Why it can.
 pub fn check_cookie_isolation(zone: &str, name: &str) -> Result<(), String> {
-    let of_one = match (registrable_domain(zone), registrable_domain(name)) {
-        (Some(zone), Some(name)) => zone == name,
-        _ => false,
+    let of_one = match (psl2::lookup(zone), psl2::lookup(name)) {
+        (Some(zone), Some(name)) => {
+            let domain = zone.registrable_domain();
+            domain.is_some() && domain == name.registrable_domain()
+        }
+        _ => true,
     };
     if of_one || host_name::is_in_zone(zone, name) || host_name::is_in_zone(name, zone) {
         return Err(format!(

@@ -71,6 +71,14 @@ pub(crate) fn is_in_zone(name: &str, zone: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
+/// True if `name` and all names below it have one owner: neither it nor a name below it is on the public suffix list, where anyone can
+/// register.
+pub(crate) fn has_one_owner(name: &str) -> bool {
+    let is_public = |name: &str| psl2::lookup(name).is_none_or(|name| name.is_public_suffix());
+    // `*.kawasaki.jp` is on the list, which makes `kawasaki.jp` itself a name like any other.
+    !is_public(name) && !is_public(&format!("x.{name}"))
+}
+
 /// A host name, or all names with one more label (`*.cdn.test`), as in a certificate.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum HostPattern {
@@ -101,11 +109,11 @@ impl HostPattern {
             return Ok(Self::Exact(canonical));
         }
         // `*.com` and `*.github.io` would match the hosts of many owners.
-        match psl2::lookup(&canonical) {
-            Some(name) if name.is_public_suffix() => Err(format!(
+        match has_one_owner(&canonical) {
+            true => Ok(Self::Wildcard(canonical)),
+            false => Err(format!(
                 "anyone can register a name under {canonical}: expected a wildcard below a domain of one owner"
             )),
-            _ => Ok(Self::Wildcard(canonical)),
         }
     }
 

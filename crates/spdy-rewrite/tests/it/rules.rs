@@ -112,6 +112,10 @@ fn invalid_config_is_an_error() {
             "[[hosts]]\nhost = '*.co.uk'",
             "anyone can register a name under co.uk",
         ),
+        (
+            "[[hosts]]\nhost = '*.kawasaki.jp'",
+            "anyone can register a name under kawasaki.jp",
+        ),
         ("[[hosts]]\nhost = 'a b.test'", "hosts.host \"a b.test\""),
         (
             "[[hosts]]\nhost = 'a.test'\npath = 'lib/'",

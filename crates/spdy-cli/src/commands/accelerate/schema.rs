@@ -4,7 +4,8 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::Printer;
 
-/// Made by a test (`crate::reference`): the code that makes it would be four times as large.
+/// Made by a test (`crate::reference`): the code that makes it would be four times as large. If the file is missing, create an empty
+/// one, and run `make reference`.
 const SCHEMA: &str =
     include_str!("../../../../../docs/reference/configuration/configuration.schema.json");
 

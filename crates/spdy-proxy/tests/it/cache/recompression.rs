@@ -45,16 +45,19 @@ fn stage() -> Stage {
             _ => ("text/javascript", "max-age=31536000"),
         };
         let vary = match request.uri().path() {
-            "/for-cookie.js" => "accept-encoding, cookie",
-            _ => "accept-encoding",
+            "/without-vary.js" => None,
+            "/for-cookie.js" => Some("accept-encoding, cookie"),
+            _ => Some("accept-encoding"),
         };
-        let response = Response::builder()
+        let mut response = Response::builder()
             .header(header::CONTENT_TYPE, kind)
             .header(header::CACHE_CONTROL, control)
             .header(header::CONTENT_ENCODING, "gzip")
-            .header(header::VARY, vary)
-            .header(header::ETAG, "\"1\"")
-            .body(Body::full(gzipped()));
+            .header(header::ETAG, "\"1\"");
+        if let Some(vary) = vary {
+            response = response.header(header::VARY, vary);
+        }
+        let response = response.body(Body::full(gzipped()));
         std::future::ready(response.expect("a response"))
     });
     Stage {
@@ -147,6 +150,23 @@ async fn script_that_is_requested_again_is_sent_smaller() {
     let (head, body) = get(&stage, "/a.js", &[("accept-encoding", "gzip")]).await;
     assert_eq!(field(&head, header::CONTENT_ENCODING), "gzip");
     assert_eq!(body, gzipped());
+}
+
+#[tokio::test]
+async fn stored_text_that_may_be_recompressed_varies_for_every_client() {
+    let stage = stage();
+    get(&stage, "/without-vary.js", &[]).await; // is stored
+    let clients: [&[(&str, &str)]; 5] = [
+        &[BROTLI],
+        &[("accept-encoding", "gzip")],
+        &[],
+        &[("accept-encoding", "gzip"), ("if-none-match", "\"1\"")],
+        &[("range", "bytes=0-9")],
+    ];
+    for fields in clients {
+        let (head, _) = get(&stage, "/without-vary.js", fields).await;
+        assert_eq!(field(&head, header::VARY), "accept-encoding", "{fields:?}");
+    }
 }
 
 #[tokio::test]

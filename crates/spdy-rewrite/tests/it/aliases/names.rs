@@ -5,6 +5,7 @@ use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules::capability::{Key, Keys};
 use spdy_rewrite::rules::config::{Config, HostConfig, Scheme};
 use spdy_rewrite::rules::error::RulesError;
+use spdy_rewrite::rules::host_aliases::check_cookie_isolation;
 use spdy_rewrite::rules::verdict::{ReferenceSource, SkipReason, Verdict};
 
 use crate::support::aliases::{config, name_of, rules};
@@ -149,6 +150,31 @@ fn is_wrong(config: &Config, keys: Option<Keys>, message: &str) {
 }
 
 #[test]
+fn cookies_are_isolated_only_between_known_registrable_domains() {
+    let is_isolated = |name: &str| check_cookie_isolation("x.assets.test", name).is_ok();
+    for name in [
+        "site.test",
+        "www.site.test",
+        "localhost",
+        "192.0.2.1",
+        "[::1]",
+    ] {
+        assert!(is_isolated(name), "{name}");
+    }
+    // The last ones are no names in lower case and ASCII.
+    for name in [
+        "assets.test",
+        "y.assets.test",
+        "y.assets.test.",
+        "Y.site.test",
+        "bücher.test",
+        "a..test",
+    ] {
+        assert!(!is_isolated(name), "{name}");
+    }
+}
+
+#[test]
 fn invalid_alias_config_is_an_error() {
     let zone = |zone: &str| Config {
         names_under: Some(zone.to_owned()),
@@ -162,7 +188,7 @@ fn invalid_alias_config_is_an_error() {
     ] {
         is_wrong(&zone(near), Some(keys()), "registrable domain");
     }
-    for public_suffix in ["test", "co.uk", "github.io"] {
+    for public_suffix in ["test", "co.uk", "github.io", "kawasaki.jp"] {
         is_wrong(
             &zone(public_suffix),
             Some(keys()),
