@@ -18,9 +18,28 @@ const MAX_LOOKBACK_BYTES: usize = 512;
 /// The imports of `script`, static or by a literal, each once in the order of the text: at most 4,096.
 #[must_use]
 pub fn specifiers(script: &str) -> Vec<&str> {
+    specifiers_of(script, |_| true)
+}
+
+/// The static imports of `script`, as [`specifiers`]. A browser requests them before it runs the module.
+#[must_use]
+pub fn static_specifiers(script: &str) -> Vec<&str> {
+    specifiers_of(script, |form| form == ImportForm::Static)
+}
+
+/// The form of an import.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum ImportForm {
+    /// `import "a"`, `import x from "a"`, `export x from "a"`.
+    Static,
+    /// `import("a")`.
+    Dynamic,
+}
+
+fn specifiers_of(script: &str, is_wanted: impl Fn(ImportForm) -> bool) -> Vec<&str> {
     let (mut found, mut known): (Vec<&str>, BTreeSet<&str>) = Default::default();
     for (at, quote) in script.match_indices(['"', '\'']) {
-        if !is_imported(&script[..at]) {
+        if !import_form(&script[..at]).is_some_and(&is_wanted) {
             continue;
         }
         let rest = &script[at + 1..];
@@ -40,8 +59,8 @@ pub fn specifiers(script: &str) -> Vec<&str> {
     found
 }
 
-/// True if the text after `before` is imported.
-fn is_imported(before: &str) -> bool {
+/// How the text after `before` is imported; `None` if it is not.
+fn import_form(before: &str) -> Option<ImportForm> {
     let from = before.ceil_char_boundary(before.len().saturating_sub(MAX_LOOKBACK_BYTES));
     let before = &before[from..];
     let before = without_comment(before);
@@ -55,8 +74,11 @@ fn is_imported(before: &str) -> bool {
         let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
         last.is_some_and(|last| !last.is_some_and(is_of_name))
     };
-    let is_from = called.is_none() && stands_alone(word_before("from"));
-    is_from || stands_alone(word_before("import"))
+    let is_import = stands_alone(word_before("import"));
+    match called {
+        Some(_) => is_import.then_some(ImportForm::Dynamic),
+        None => (is_import || stands_alone(word_before("from"))).then_some(ImportForm::Static),
+    }
 }
 
 /// `text` without white space and block comments at its end.
@@ -211,6 +233,13 @@ mod tests {
         let long = format!("import '{}'", "x".repeat(LONGEST_SPECIFIER + 1));
         assert_eq!(specifiers(&long), [""; 0]);
         assert_eq!(specifiers(&long.replacen('x', "", 1)).len(), 1);
+    }
+
+    #[test]
+    fn static_imports_are_told_from_dynamic_ones() {
+        let script = r#"import a from "./a.js"; import './b.js'; import ( /* now */ "./c.js"); export * from"./d.js""#;
+        assert_eq!(static_specifiers(script), ["./a.js", "./b.js", "./d.js"]);
+        assert_eq!(specifiers(script).len(), 4);
     }
 
     #[test]

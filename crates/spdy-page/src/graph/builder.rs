@@ -340,6 +340,9 @@ impl<'a> GraphBuilder<'a> {
             })
             .collect();
         let causes = spread(&places, &self.order, exchanges);
+        let is_evaluated = exchanges
+            .iter()
+            .any(|exchange| exchange.observed.compute.is_some());
 
         let mut children = vec![Vec::new(); exchanges.len()];
         let mut queue = VecDeque::new();
@@ -362,7 +365,12 @@ impl<'a> GraphBuilder<'a> {
                 _ => (u64::MAX, places[child].delay),
             });
             queue.extend(own);
-            nodes.push(self.node(index, &places[index], &causes, &node_of, load));
+            let mut node = self.node(index, &places[index], &causes, &node_of, load);
+            if is_evaluated && exchanges[index].observed.compute.is_none() {
+                // The recording has the times of all evaluations, and none of this resource.
+                node.compute = Duration::ZERO;
+            }
+            nodes.push(node);
         }
         assert_eq!(
             nodes.len(),

@@ -1,6 +1,6 @@
 //! The modules and import maps of an HTML document. Their texts are read by `spdy_markup::es_modules`.
 
-pub use spdy_markup::es_modules::{ImportMap, specifiers};
+pub use spdy_markup::es_modules::{ImportMap, specifiers, static_specifiers};
 use url::Url;
 
 use crate::graph::html;

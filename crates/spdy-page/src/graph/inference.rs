@@ -2,7 +2,8 @@
 //!
 //! For each exchange in the order of its request, the first of these that applies:
 //!
-//! 1. the recorded initiator, or the redirect that leads to it (`builder.rs`);
+//! 1. the recorded initiator, or the redirect that leads to it (`builder.rs`). A script that it imports statically is known with its text
+//!    (`module_imports.rs`);
 //! 2. its Referer, if that is a style sheet or a script;
 //! 3. a real script, or the script in a real document, that mentions its path;
 //! 4. its time: while the document of its Referer (or the page) arrived, the share of that document that had arrived;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use crate::graph::MAX_DELAY;
 use crate::graph::builder::{Cause, GraphBuilder, Placement};
 use crate::graph::html::{Role, ScriptMode};
+use crate::graph::module_imports::ModuleImports;
 use crate::graph::recorded_delay::{self, NEAR};
 use crate::head::{self, Head};
 use crate::replica::{Initiator, Kind, Replica, without_fragment};
@@ -41,6 +43,7 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
         has_times: !clock_is_coarse(replica),
         by_url: HashMap::with_capacity(exchanges.len()),
         search_bytes_left: SEARCH_BYTES,
+        imports: ModuleImports::default(),
     };
     for (index, exchange) in exchanges.iter().enumerate() {
         guess.by_url.entry(exchange.key()).or_insert(index);
@@ -111,6 +114,7 @@ struct Inference<'a> {
     /// The first exchange of a URL. For lookups only, never for iteration.
     by_url: HashMap<&'a str, usize>,
     search_bytes_left: usize,
+    imports: ModuleImports,
 }
 
 impl Inference<'_> {
@@ -152,6 +156,13 @@ impl Inference<'_> {
                 Duration::ZERO,
             ),
             (_, Kind::Document) => self.under_document(plan, index, parent),
+            _ if self.imports.has(plan, parent, exchange) => (
+                Cause::Bytes {
+                    parent,
+                    at_byte: parent_len,
+                },
+                Duration::ZERO,
+            ),
             _ => (Cause::Done { parent }, self.gap(index, parent)),
         };
         self.placement(plan, index, cause, delay)
@@ -255,7 +266,7 @@ impl Inference<'_> {
     }
 
     fn placement(
-        &self,
+        &mut self,
         plan: &GraphBuilder<'_>,
         index: usize,
         cause: Cause,
@@ -273,8 +284,10 @@ impl Inference<'_> {
             (Some(end), Some(limit)) => end <= limit,
             _ => true,
         };
+        let is_import = by_parser && self.imports.has(plan, parent, exchange);
         // A script that the parser found and that ended in time counts as synchronous, as most were.
         let role = match exchange.kind {
+            Kind::Script if is_import => Role::Script(ScriptMode::Defer),
             Kind::Script if by_parser && in_time => Role::Script(ScriptMode::Sync),
             Kind::Script => Role::Script(ScriptMode::Async),
             Kind::Stylesheet => Role::Stylesheet {
@@ -291,12 +304,18 @@ impl Inference<'_> {
             role,
             Role::Script(ScriptMode::Sync) | Role::Stylesheet { blocking: true }
         );
+        let is_of_page = parent == self.replica.start;
+        let before_dom_content_loaded = match is_import {
+            // Inline modules wait for the parser, others say it of themselves.
+            true => is_of_page || own.before_dom_content_loaded,
+            false => blocks && is_of_page,
+        };
         Placement {
             cause,
             delay,
             role,
             in_page: own.in_page && role != Role::Icon,
-            before_dom_content_loaded: blocks && in_time && parent == self.replica.start,
+            before_dom_content_loaded: before_dom_content_loaded && in_time,
         }
     }
 }

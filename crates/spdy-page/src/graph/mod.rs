@@ -9,6 +9,7 @@ pub mod first_text;
 pub(crate) mod from_replica;
 pub(crate) mod html;
 pub(crate) mod inference;
+mod module_imports;
 mod page_graph;
 pub mod preconnects;
 pub(crate) mod recorded_delay;
