@@ -97,7 +97,7 @@ fn page() -> Replica {
     }
 }
 
-fn node<'a>(graph: &'a PageGraph, exchange: usize) -> &'a Node {
+fn node(graph: &PageGraph, exchange: usize) -> &Node {
     let mut nodes = graph.nodes.iter();
     nodes.find(|node| node.exchange == exchange).unwrap()
 }
