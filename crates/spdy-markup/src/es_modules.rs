@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn static_imports_are_told_from_dynamic_ones() {
+    fn static_imports_are_distinguished_from_dynamic_ones() {
         let script = r#"import a from "./a.js"; import './b.js'; import ( /* now */ "./c.js"); export * from"./d.js""#;
         assert_eq!(static_specifiers(script), ["./a.js", "./b.js", "./d.js"]);
         assert_eq!(specifiers(script).len(), 4);

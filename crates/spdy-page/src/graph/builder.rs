@@ -143,6 +143,19 @@ impl<'a> GraphBuilder<'a> {
         self.scan_placed();
     }
 
+    /// The text of `exchange`, if it is real and placed; else an empty one.
+    pub(crate) fn text(&self, exchange: usize) -> &str {
+        let mut texts = self.texts.iter();
+        let text = texts.find(|text| text.exchange == exchange);
+        text.map_or("", |text| &text.text)
+    }
+
+    /// The URL of exchanges without fragment, if `url` is that of one.
+    pub(crate) fn known_url(&self, url: &str) -> Option<&'a str> {
+        let (&known, _) = self.by_url.get_key_value(without_fragment(url))?;
+        Some(known)
+    }
+
     /// The first exchange of `url` that is not placed yet.
     pub(crate) fn unplaced(&mut self, url: &str) -> Option<usize> {
         let candidates = self.by_url.get_mut(without_fragment(url))?;
@@ -340,9 +353,6 @@ impl<'a> GraphBuilder<'a> {
             })
             .collect();
         let causes = spread(&places, &self.order, exchanges);
-        let is_evaluated = exchanges
-            .iter()
-            .any(|exchange| exchange.observed.compute.is_some());
 
         let mut children = vec![Vec::new(); exchanges.len()];
         let mut queue = VecDeque::new();
@@ -365,12 +375,7 @@ impl<'a> GraphBuilder<'a> {
                 _ => (u64::MAX, places[child].delay),
             });
             queue.extend(own);
-            let mut node = self.node(index, &places[index], &causes, &node_of, load);
-            if is_evaluated && exchanges[index].observed.compute.is_none() {
-                // The recording has the times of all evaluations, and none of this resource.
-                node.compute = Duration::ZERO;
-            }
-            nodes.push(node);
+            nodes.push(self.node(index, &places[index], &causes, &node_of, load));
         }
         assert_eq!(
             nodes.len(),
@@ -400,10 +405,12 @@ impl<'a> GraphBuilder<'a> {
                 parent: node_of[parent],
             },
         };
-        // Load waits for the first frame of a video, and not for its last byte.
-        let compared = match exchange.kind {
-            Kind::Media => exchange.finished(),
-            _ => exchange.started,
+        // Load waits for the first frame of a video, and not for its last byte. It waits for no request that its own handlers make, which
+        // begin just before its recorded time. A recording with priorities is by this project, and has exact times.
+        let is_exact = exchange.observed.priority.is_some();
+        let compared = match exchange.kind == Kind::Media || is_exact {
+            true => exchange.finished(),
+            false => exchange.started,
         };
         let was_in_time = match (compared, load) {
             (Some(time), Some(load)) => time <= load,

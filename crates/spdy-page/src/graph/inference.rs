@@ -2,8 +2,8 @@
 //!
 //! For each exchange in the order of its request, the first of these that applies:
 //!
-//! 1. the recorded initiator, or the redirect that leads to it (`builder.rs`). A script that it imports statically is known with its text
-//!    (`module_imports.rs`);
+//! 1. the recorded initiator, or the redirect that leads to it (`builder.rs`). What a module imports statically is known with the text of the
+//!    module (`module_imports.rs`);
 //! 2. its Referer, if that is a style sheet or a script;
 //! 3. a real script, or the script in a real document, that mentions its path;
 //! 4. its time: while the document of its Referer (or the page) arrived, the share of that document that had arrived;
@@ -43,7 +43,7 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
         has_times: !clock_is_coarse(replica),
         by_url: HashMap::with_capacity(exchanges.len()),
         search_bytes_left: SEARCH_BYTES,
-        imports: ModuleImports::default(),
+        imports: ModuleImports::new(),
     };
     for (index, exchange) in exchanges.iter().enumerate() {
         guess.by_url.entry(exchange.key()).or_insert(index);
@@ -114,10 +114,10 @@ struct Inference<'a> {
     /// The first exchange of a URL. For lookups only, never for iteration.
     by_url: HashMap<&'a str, usize>,
     search_bytes_left: usize,
-    imports: ModuleImports,
+    imports: ModuleImports<'a>,
 }
 
-impl Inference<'_> {
+impl<'a> Inference<'a> {
     /// The recorded parent of `index`, if there is one.
     fn recorded_parent(&self, index: usize) -> Option<usize> {
         let exchange = &self.replica.exchanges[index];
@@ -131,7 +131,7 @@ impl Inference<'_> {
         (wish != index && wish < self.replica.exchanges.len()).then_some(wish)
     }
 
-    fn place_for(&mut self, plan: &GraphBuilder<'_>, index: usize) -> Placement {
+    fn place_for(&mut self, plan: &GraphBuilder<'a>, index: usize) -> Placement {
         let exchange = &self.replica.exchanges[index];
         let parent = self
             .recorded_parent(index)
@@ -186,26 +186,30 @@ impl Inference<'_> {
 
     fn under_document(
         &mut self,
-        plan: &GraphBuilder<'_>,
+        plan: &GraphBuilder<'a>,
         index: usize,
         document: usize,
     ) -> (Cause, Duration) {
-        if let Some(cause) = self.find_mention(plan, index) {
-            let delay = match cause {
-                Cause::Done { parent } => self.gap(index, parent),
-                _ => Duration::ZERO,
-            };
-            return (cause, delay);
-        }
         let exchange = &self.replica.exchanges[index];
-        let (page, length) = (
-            &self.replica.exchanges[document],
-            self.replica.exchanges[document].body.len() as u64,
-        );
-        let whole = Cause::Bytes {
-            parent: document,
-            at_byte: length,
+        let whole_of = |parent: usize| Cause::Bytes {
+            parent,
+            at_byte: self.replica.exchanges[parent].body.len() as u64,
         };
+        let whole = whole_of(document);
+        match self.find_mention(plan, index) {
+            Some(Cause::Done { parent }) => {
+                return match self.imports.has(plan, parent, exchange) {
+                    true => (whole_of(parent), Duration::ZERO),
+                    false => (Cause::Done { parent }, self.gap(index, parent)),
+                };
+            }
+            Some(cause) => return (cause, Duration::ZERO),
+            // By a relative URL, or by one of an import map.
+            None if self.imports.has(plan, document, exchange) => return (whole, Duration::ZERO),
+            None => {}
+        }
+        let page = &self.replica.exchanges[document];
+        let length = page.body.len() as u64;
         let (Some(started), Some(page_end), true) =
             (exchange.started, page.finished(), self.has_times)
         else {
@@ -267,7 +271,7 @@ impl Inference<'_> {
 
     fn placement(
         &mut self,
-        plan: &GraphBuilder<'_>,
+        plan: &GraphBuilder<'a>,
         index: usize,
         cause: Cause,
         delay: Duration,
@@ -306,7 +310,7 @@ impl Inference<'_> {
         );
         let is_of_page = parent == self.replica.start;
         let before_dom_content_loaded = match is_import {
-            // Inline modules wait for the parser, others say it of themselves.
+            // Inline modules of the page are before it, and other modules pass on what they have.
             true => is_of_page || own.before_dom_content_loaded,
             false => blocks && is_of_page,
         };

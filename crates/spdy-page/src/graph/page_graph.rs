@@ -15,7 +15,7 @@
 //! **Rules of time.** A resource that a parser finds is requested without delay, except in recordings by this project. A resource that a script or a recorded initiator
 //! requested is delayed by the recorded time between the end of its parent and its own start, at most [`MAX_DELAY`]: a longer delay
 //! was a timer. Evaluating a script or style sheet takes [`SCRIPT_COST_PER_KB`] or [`STYLESHEET_COST_PER_KB`] for each transferred
-//! kilobyte (a laptop of 2013), unless the recording has times of evaluation: then it takes its own time, or none. Other kinds take no time.
+//! kilobyte (a laptop of 2013), unless the recording has the time. Other kinds take no time.
 
 use std::time::Duration;
 

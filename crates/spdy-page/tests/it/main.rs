@@ -6,6 +6,7 @@ mod dispatch_delay;
 mod import;
 mod laws;
 mod layout;
+mod load_event;
 mod module_imports;
 mod netlog;
 mod several_pages;

@@ -143,3 +143,42 @@ fn classic_scripts_of_the_parser_still_block_it() {
     assert!(matches!(found.trigger, Trigger::Bytes { parent: 0, .. }));
     assert!(found.blocks_parser_at.is_some());
 }
+
+#[test]
+fn imports_are_found_by_relative_urls_and_without_initiators() {
+    // No text has the whole path, and the importing module is known only by its text.
+    let mut replica = page();
+    for exchange in &mut replica.exchanges[..5] {
+        let path = exchange.url.path().replace('/', "/folder/");
+        exchange.url.set_path(&path);
+    }
+    for exchange in &mut replica.exchanges {
+        exchange.initiator = Initiator::Unknown;
+    }
+    let graph = PageGraph::of(&replica);
+    assert_lawful(&replica, &graph, "page of modules in a folder");
+    let inline = node(&graph, 3);
+    assert!(matches!(inline.trigger, Trigger::Bytes { parent: 0, .. }));
+    assert_eq!(inline.blocks_parser_at, None);
+    assert!(inline.before_dom_content_loaded);
+}
+
+#[test]
+fn imports_past_the_limit_of_bytes_are_not_found() {
+    let mut replica = page();
+    let address = "a".repeat(1 << 20);
+    let map = format!("{{\"imports\": {{\"x/\": \"https://cdn.test/{address}/\"}}}}");
+    let html =
+        format!("<script type=importmap>{map}</script><script type=module src=app.js></script>");
+    replica.exchanges[0].body = html.into();
+    let long: String = (0..100).map(|n| format!("import 'x/{n}';")).collect();
+    for (app, is_found) in [
+        (format!("import 'https://cdn.test/vue.js';{long}"), true),
+        (format!("{long}import 'https://cdn.test/vue.js';"), false),
+    ] {
+        replica.exchanges[2].body = app.into();
+        let graph = PageGraph::of(&replica);
+        let trigger = node(&graph, 5).trigger;
+        assert_eq!(matches!(trigger, Trigger::Bytes { .. }), is_found);
+    }
+}
