@@ -405,8 +405,8 @@ impl<'a> GraphBuilder<'a> {
                 parent: node_of[parent],
             },
         };
-        // Load waits for the first frame of a video, and not for its last byte. It waits for no request that its own handlers make, which
-        // begin just before its recorded time. A recording with priorities is by this project, and has exact times.
+        // The load event waits for the first frame of a video, and not for its last byte. Requests by handlers of the load event begin just
+        // before its recorded time, and end after it. Recordings with priorities have times that are exact enough to see that.
         let is_exact = exchange.observed.priority.is_some();
         let compared = match exchange.kind == Kind::Media || is_exact {
             true => exchange.finished(),

@@ -61,7 +61,8 @@ impl FromStr for Deployment {
     }
 }
 
-/// The site of `host`, in lower case and ASCII as in a URL: its registrable domain, or the host itself if it has none, without the brackets of an IPv6 address.
+/// The site of `host`, which is in lower case and ASCII as in a URL: its registrable domain, or the host itself if it has none, without the
+/// brackets of an IPv6 address.
 #[must_use]
 pub fn site_of(host: &str) -> &str {
     // An IPv6 address has brackets in URLs, and none elsewhere.
