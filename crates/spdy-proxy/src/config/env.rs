@@ -14,11 +14,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 use toml::{Deserializer, Spanned};
 
 use crate::config::error::{ConfigError, describe_error};
 use crate::config::shared_cache::redact_error;
+use crate::config::toml_values::{text, unspanned};
 
 /// Prefix of the variables' names.
 pub const PREFIX: &str = "SPDY_ACCELERATE__";
@@ -123,31 +124,6 @@ fn may_be_of_key(value: &DeValue<'_>) -> bool {
         DeValue::Float(number) => number.as_str().parse().is_ok_and(f64::is_finite),
         _ => true,
     }
-}
-
-/// A string.
-pub(crate) fn text(text: &str) -> DeValue<'_> {
-    DeValue::String(Cow::Borrowed(text))
-}
-
-/// A list.
-pub(crate) fn array<'v>(values: impl IntoIterator<Item = DeValue<'v>>) -> DeValue<'v> {
-    let mut array = DeArray::new();
-    for value in values {
-        array.push(unspanned(value));
-    }
-    DeValue::Array(array)
-}
-
-/// A table.
-pub(crate) fn table<'v, const N: usize>(entries: [(&'v str, DeValue<'v>); N]) -> DeTable<'v> {
-    let entry = |(key, value)| (unspanned(Cow::Borrowed(key)), unspanned(value));
-    entries.map(entry).into_iter().collect()
-}
-
-/// Wraps a value that is not from a file: errors about it name no line.
-pub(crate) fn unspanned<T>(value: T) -> Spanned<T> {
-    Spanned::new(0..0, value)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod site;
 pub mod site_files;
 pub mod site_path;
 pub mod telemetry;
+mod toml_values;
 pub mod upstream;
 pub mod websocket;
 

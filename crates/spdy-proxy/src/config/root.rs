@@ -31,6 +31,7 @@ use crate::config::listen::{ListenConfig, TlsConfig};
 use crate::config::site::SiteConfig;
 use crate::config::site_files::SiteFile;
 use crate::config::telemetry::TelemetryConfig;
+use crate::config::toml_values;
 use crate::config::upstream::UpstreamConfig;
 use crate::config::websocket::WebSocketConfig;
 
@@ -197,14 +198,17 @@ impl Config {
         instead: &BTreeMap<String, String>,
     ) -> Result<Self, ConfigError> {
         let names: Vec<&str> = origin.host_str().into_iter().collect();
-        let rewrite = env::table([("discover", DeValue::Boolean(true))]);
-        let site = env::table([
-            ("names", env::array(names.into_iter().map(env::text))),
-            ("origin", env::text(origin.as_str())),
+        let rewrite = toml_values::table([("discover", DeValue::Boolean(true))]);
+        let site = toml_values::table([
+            (
+                "names",
+                toml_values::array(names.into_iter().map(toml_values::text)),
+            ),
+            ("origin", toml_values::text(origin.as_str())),
             ("rewrite", DeValue::Table(rewrite)),
         ]);
-        let table = env::table([("site", env::array([DeValue::Table(site)]))]);
-        let config: Self = env::apply_overrides(env::unspanned(table), instead)?;
+        let table = toml_values::table([("site", toml_values::array([DeValue::Table(site)]))]);
+        let config: Self = env::apply_overrides(toml_values::unspanned(table), instead)?;
         config.check()?;
         Ok(config)
     }
