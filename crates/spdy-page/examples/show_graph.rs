@@ -6,7 +6,7 @@
 
 use std::io::Write as _;
 
-use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::graph::{PageGraph, Trigger, WaitsFor};
 use spdy_page::open::open;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,8 +25,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Trigger::Done { parent } => format!("{parent} done"),
         };
         let flags = [
-            ("layout", node.layout_at.is_some()),
-            ("after load", node.after_load),
+            ("layout", node.layout_at().is_some()),
+            ("after load", node.waits_for == Some(WaitsFor::Load)),
             ("parser", node.blocks_parser_at.is_some()),
             ("scripts", node.blocks_scripts),
             ("DCL", node.before_dom_content_loaded),

@@ -90,5 +90,40 @@ fn without(replica: &Replica, graph: &PageGraph, host: &str) -> PageGraph {
         new_index.push(Some(nodes.len()));
         nodes.push(node);
     }
+    for node in &mut nodes {
+        let imports = node.imports.iter();
+        node.imports = imports.filter_map(|&import| new_index[import]).collect();
+    }
     PageGraph { nodes }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_page::builtin;
+    use spdy_page::replica::{Exchange, Kind};
+
+    use super::*;
+
+    #[test]
+    fn modules_of_a_page_without_a_host_import_the_same() {
+        let html = "<img src=https://b.test/x.png><script type=module src=app.js></script>";
+        let exchange = |url: &str, kind, body: &str| {
+            let url = url.parse().expect("a URL");
+            Exchange::synthetic(url, kind, "text/plain", body.to_owned())
+        };
+        let replica = Replica {
+            start: 0,
+            exchanges: vec![
+                exchange("https://a.test/", Kind::Document, html),
+                exchange("https://b.test/x.png", Kind::Image, "x"),
+                exchange("https://a.test/app.js", Kind::Script, "import './lib.js'"),
+                exchange("https://a.test/lib.js", Kind::Script, "export {}"),
+            ],
+            ..builtin::flags()
+        };
+        let graph = without(&replica, &PageGraph::of(&replica), "b.test");
+        let exchanges = graph.nodes.iter().map(|node| node.exchange);
+        assert_eq!(exchanges.collect::<Vec<_>>(), [0, 2, 3]);
+        assert_eq!(graph.nodes[1].imports, [2]);
+    }
 }

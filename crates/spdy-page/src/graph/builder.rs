@@ -1,13 +1,16 @@
 //! Builds the graph: places exchanges under those that name them, and scans the texts of placed ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 
 use url::Url;
 
 use crate::coding::{self, DecodedBody};
 use crate::graph::html::{self, Role, ScriptMode};
-use crate::graph::{Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger, css};
+use crate::graph::{
+    Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger, WaitsFor, css,
+};
 use crate::head::Head;
 use crate::limits::DECODED_BODY_BYTES;
 use crate::replica::{Exchange, Kind, without_fragment};
@@ -27,15 +30,23 @@ pub(crate) enum Cause {
     Done {
         parent: usize,
     },
+    /// By an inline script of the document `parent`, which ends at this byte.
+    Inline {
+        parent: usize,
+        at_byte: u64,
+        /// It is a module that imports it statically. Then it is requested before the script runs.
+        is_import: bool,
+    },
 }
 
 impl Cause {
-    fn parent(self) -> Option<usize> {
+    pub(crate) fn parent(self) -> Option<usize> {
         match self {
             Self::Start => None,
-            Self::Bytes { parent, .. } | Self::Somewhere { parent } | Self::Done { parent } => {
-                Some(parent)
-            }
+            Self::Bytes { parent, .. }
+            | Self::Somewhere { parent }
+            | Self::Done { parent }
+            | Self::Inline { parent, .. } => Some(parent),
         }
     }
 }
@@ -46,6 +57,10 @@ pub(crate) struct Placement {
     pub(crate) cause: Cause,
     pub(crate) delay: Duration,
     pub(crate) role: Role,
+    /// For a preload that a tag of the same document uses: the offset behind that tag.
+    pub(crate) used_at: Option<u64>,
+    /// The event whose handler requests it.
+    pub(crate) by_handler_of: Option<WaitsFor>,
     /// Whether the load event may wait for it.
     pub(crate) in_page: bool,
     /// DOMContentLoaded of the page's own document waits for it.
@@ -58,6 +73,8 @@ pub(crate) struct DecodedText {
     pub(crate) text: String,
     /// The positions of its text in the transfer; the text itself has moved to `text`.
     pub(crate) decoded: DecodedBody,
+    /// The inline scripts in the text of a document.
+    pub(crate) inline_scripts: Vec<Range<usize>>,
 }
 
 /// A graph during its construction.
@@ -75,8 +92,12 @@ pub(crate) struct GraphBuilder<'a> {
     leads_on: Vec<bool>,
     /// Placed scripts and style sheets by the recorded times of their ends.
     pub(crate) ends: BTreeSet<(Duration, usize)>,
+    /// For each exchange, the modules that it imports statically; set when all exchanges are placed.
+    pub(crate) imports: Vec<Vec<usize>>,
     /// Texts of placed documents and scripts, for references in code.
     pub(crate) texts: Vec<DecodedText>,
+    /// Positions in `texts` by exchange. For lookups only, never for iteration.
+    text_at: HashMap<usize, usize>,
     /// Offsets at which the bodies of real documents start, as transferred.
     body_at: BTreeMap<usize, u64>,
     /// The last script that the page's own text names.
@@ -99,7 +120,9 @@ impl<'a> GraphBuilder<'a> {
             location: exchanges.iter().map(location).collect(),
             leads_on: vec![false; exchanges.len()],
             ends: BTreeSet::new(),
+            imports: vec![Vec::new(); exchanges.len()],
             texts: Vec::new(),
+            text_at: HashMap::new(),
             body_at: BTreeMap::new(),
             last_script: None,
             to_scan: VecDeque::new(),
@@ -133,6 +156,8 @@ impl<'a> GraphBuilder<'a> {
                     cause,
                     delay: Duration::ZERO,
                     role: Role::Frame,
+                    used_at: None,
+                    by_handler_of: None,
                     in_page: true,
                     before_dom_content_loaded: true,
                 },
@@ -145,9 +170,8 @@ impl<'a> GraphBuilder<'a> {
 
     /// The text of `exchange`, if it is real and placed; else an empty one.
     pub(crate) fn text(&self, exchange: usize) -> &str {
-        let mut texts = self.texts.iter();
-        let text = texts.find(|text| text.exchange == exchange);
-        text.map_or("", |text| &text.text)
+        let text = self.text_at.get(&exchange);
+        text.map_or("", |&at| &self.texts[at].text)
     }
 
     /// The URL of exchanges without fragment, if `url` is that of one.
@@ -156,9 +180,26 @@ impl<'a> GraphBuilder<'a> {
         Some(known)
     }
 
-    /// The first exchange of `url` that is not placed yet.
+    /// The first exchange of `url` that is not placed yet. If no exchange has that URL, one by the other of http and https: browsers
+    /// upgrade some of what a page names.
     pub(crate) fn unplaced(&mut self, url: &str) -> Option<usize> {
-        let candidates = self.by_url.get_mut(without_fragment(url))?;
+        let url = without_fragment(url);
+        if self.by_url.contains_key(url) {
+            return self.unplaced_exactly(url);
+        }
+        let other = || {
+            let other = match url.split_once("://")? {
+                ("http", rest) => format!("https://{rest}"),
+                ("https", rest) => format!("http://{rest}"),
+                _ => return None,
+            };
+            Some(other)
+        };
+        self.unplaced_exactly(&other()?)
+    }
+
+    fn unplaced_exactly(&mut self, url: &str) -> Option<usize> {
+        let candidates = self.by_url.get_mut(url)?;
         while let Some(&first) = candidates.front() {
             if self.placed[first].is_none() {
                 return Some(first);
@@ -198,6 +239,7 @@ impl<'a> GraphBuilder<'a> {
                         Placement {
                             cause: Cause::Done { parent: index },
                             delay: Duration::ZERO,
+                            by_handler_of: None,
                             ..own
                         },
                     );
@@ -210,7 +252,7 @@ impl<'a> GraphBuilder<'a> {
                 Kind::Stylesheet => self.scan_stylesheet(index),
                 Kind::Script => {
                     if let Some(decoded) = text_of(exchange) {
-                        self.keep_text(index, decoded);
+                        self.keep_text(index, decoded, Vec::new());
                     }
                 }
                 _ => {}
@@ -231,10 +273,38 @@ impl<'a> GraphBuilder<'a> {
         if let Some(body) = scan.body {
             self.body_at.insert(index, decoded.transferred_at(body));
         }
-        for reference in scan.references {
-            let Some(target) = self.named(&base, &reference.url) else {
+        let mut preloads: HashMap<String, (usize, u64)> = HashMap::new();
+        // Of several references to one URL, the first that requests it when its tag has arrived counts.
+        let (at_once, later): (Vec<_>, Vec<_>) = scan
+            .references
+            .into_iter()
+            .partition(|reference| reference.role.is_requested_at_once());
+        for reference in at_once.into_iter().chain(later) {
+            let Ok(url) = base.join(&reference.url) else {
                 continue;
             };
+            let at_byte = decoded.transferred_at(reference.at);
+            let key = without_fragment(url.as_str());
+            let unplaced = self.unplaced(key);
+            // A tag that uses a preload decides how it is used, and not when it is requested.
+            let preload = match (unplaced, reference.role) {
+                (None, Role::Script(_) | Role::Stylesheet { .. }) => preloads.remove(key),
+                (None, Role::Embedded) => {
+                    if let Some((preload, _)) = preloads.remove(key)
+                        && let Some(placed) = &mut self.placed[preload]
+                    {
+                        placed.in_page = own.in_page;
+                    }
+                    None
+                }
+                _ => None,
+            };
+            let Some((target, requested_at)) = unplaced.map(|it| (it, at_byte)).or(preload) else {
+                continue;
+            };
+            if reference.role == Role::Preload {
+                preloads.insert(key.to_owned(), (target, at_byte));
+            }
             if is_page && matches!(reference.role, Role::Script(_)) {
                 self.last_script = Some(target);
             }
@@ -247,32 +317,51 @@ impl<'a> GraphBuilder<'a> {
                     }
                     _ => false,
                 };
-            self.place(
-                target,
-                Placement {
-                    cause: Cause::Bytes {
-                        parent: index,
-                        at_byte: decoded.transferred_at(reference.at),
-                    },
-                    delay: Duration::ZERO,
-                    role: reference.role,
-                    in_page: own.in_page
-                        && !matches!(reference.role, Role::Aside | Role::Icon | Role::Lazy),
-                    before_dom_content_loaded,
+            let placed = Placement {
+                cause: Cause::Bytes {
+                    parent: index,
+                    at_byte: requested_at,
                 },
-            );
+                delay: Duration::ZERO,
+                role: reference.role,
+                used_at: preload.map(|_| at_byte),
+                by_handler_of: None,
+                in_page: own.in_page && self.may_delay_load(reference.role, target),
+                before_dom_content_loaded,
+            };
+            match preload {
+                Some(_) => self.placed[target] = Some(placed),
+                None => self.place(target, placed),
+            }
         }
-        self.keep_text(index, decoded);
+        self.keep_text(index, decoded, scan.inline_scripts);
     }
 
-    fn keep_text(&mut self, exchange: usize, mut decoded: DecodedBody) {
+    /// True if the load event may wait for a resource that a document names in `role`. It waits for a preload when that is used, as
+    /// fonts and modules are by others than tags.
+    fn may_delay_load(&self, role: Role, exchange: usize) -> bool {
+        let is_used = matches!(self.exchanges[exchange].kind, Kind::Font | Kind::Script);
+        match role {
+            Role::Preload => is_used,
+            _ => !matches!(role, Role::Aside | Role::Icon),
+        }
+    }
+
+    fn keep_text(
+        &mut self,
+        exchange: usize,
+        mut decoded: DecodedBody,
+        inline_scripts: Vec<Range<usize>>,
+    ) {
         let text = String::from_utf8(std::mem::take(&mut decoded.text));
         let text =
             text.unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
+        self.text_at.insert(exchange, self.texts.len());
         self.texts.push(DecodedText {
             exchange,
             text,
             decoded,
+            inline_scripts,
         });
     }
 
@@ -297,6 +386,7 @@ impl<'a> GraphBuilder<'a> {
                     cause,
                     delay: Duration::ZERO,
                     role,
+                    by_handler_of: None,
                     before_dom_content_loaded,
                     ..own
                 },
@@ -307,6 +397,55 @@ impl<'a> GraphBuilder<'a> {
     fn named(&mut self, base: &Url, url: &str) -> Option<usize> {
         let url = base.join(url).ok()?;
         self.unplaced(url.as_str())
+    }
+
+    /// The byte of the transfer of `exchange` that made the byte `at` of its text known.
+    pub(crate) fn transferred_at(&self, exchange: usize, at: usize) -> Option<u64> {
+        let text = self.text_at.get(&exchange)?;
+        Some(self.texts[*text].decoded.transferred_at(at))
+    }
+
+    /// Redirects and their targets.
+    pub(crate) fn redirects(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.order.iter().filter_map(|&target| {
+            let redirect = self.placed[target]?.cause.parent()?;
+            self.leads_on[redirect].then_some((redirect, target))
+        })
+    }
+
+    /// True if `index` is a deferred script or a module of the document.
+    pub(crate) fn is_deferred(&self, index: usize) -> bool {
+        let role = self.placed[index].map(|placed| placed.role);
+        role == Some(Role::Script(ScriptMode::Defer))
+    }
+
+    /// Preloaded modules that a module imports are used as that is.
+    pub(crate) fn use_preloaded_modules(&mut self) {
+        for (importer, imports) in self.imports.iter().enumerate() {
+            let Some(importer) = self.placed[importer] else {
+                continue;
+            };
+            for &import in imports {
+                if let Some(placed) = &mut self.placed[import]
+                    && placed.role == Role::Preload
+                {
+                    placed.role = importer.role;
+                    placed.before_dom_content_loaded = importer.before_dom_content_loaded;
+                }
+            }
+        }
+    }
+
+    /// True if `index` is a redirect to a placed target.
+    pub(crate) fn is_redirect(&self, index: usize) -> bool {
+        self.leads_on[index]
+    }
+
+    /// True if `index` is a script that the parser does not wait for.
+    pub(crate) fn is_deferred_or_async(&self, index: usize) -> bool {
+        let role = self.placed[index].map(|placed| placed.role);
+        let is_script = self.exchanges[index].kind == Kind::Script && !self.leads_on[index];
+        is_script && role != Some(Role::Script(ScriptMode::Sync))
     }
 
     /// The document whose layout requests `index`; `None` if layout does not request it.
@@ -323,6 +462,25 @@ impl<'a> GraphBuilder<'a> {
     /// Offset at which the body of `document` starts, if it is real.
     pub(crate) fn body_at(&self, document: usize) -> Option<u64> {
         self.body_at.get(&document).copied()
+    }
+
+    /// What `index` waits for after its trigger.
+    fn waits_for(&self, index: usize, placed: &Placement, causes: &[Cause]) -> Option<WaitsFor> {
+        if placed.by_handler_of.is_some() {
+            return placed.by_handler_of;
+        }
+        match causes[index] {
+            Cause::Inline {
+                at_byte,
+                is_import: true,
+                ..
+            } => Some(WaitsFor::Parser { at_byte }),
+            Cause::Inline { at_byte, .. } => Some(WaitsFor::Layout { at_byte }),
+            _ => {
+                let at_byte = self.layout_at(index, causes)?;
+                Some(WaitsFor::Layout { at_byte })
+            }
+        }
     }
 
     /// Where the document of `index` must be laid out before it is requested; `None` if layout does not request it.
@@ -361,6 +519,7 @@ impl<'a> GraphBuilder<'a> {
                 Cause::Start => queue.push_back(index),
                 Cause::Bytes { parent, .. }
                 | Cause::Done { parent }
+                | Cause::Inline { parent, .. }
                 | Cause::Somewhere { parent } => children[parent].push(index),
             }
         }
@@ -371,7 +530,9 @@ impl<'a> GraphBuilder<'a> {
             let mut own = std::mem::take(&mut children[index]);
             // The sort is stable: resources discovered at the same time stay in the order of their placement.
             own.sort_by_key(|&child| match causes[child] {
-                Cause::Bytes { at_byte, .. } => (at_byte, Duration::ZERO),
+                Cause::Bytes { at_byte, .. } | Cause::Inline { at_byte, .. } => {
+                    (places[child].used_at.unwrap_or(at_byte), Duration::ZERO)
+                }
                 _ => (u64::MAX, places[child].delay),
             });
             queue.extend(own);
@@ -382,6 +543,10 @@ impl<'a> GraphBuilder<'a> {
             exchanges.len(),
             "the start is an ancestor of every exchange"
         );
+        for node in &mut nodes {
+            let imports = self.imports[node.exchange].iter();
+            node.imports = imports.map(|&import| node_of[import]).collect();
+        }
         PageGraph { nodes }
     }
 
@@ -397,7 +562,10 @@ impl<'a> GraphBuilder<'a> {
         let is_redirect = self.leads_on[index];
         let trigger = match causes[index] {
             Cause::Start => Trigger::Start,
-            Cause::Bytes { parent, at_byte } => Trigger::Bytes {
+            Cause::Bytes { parent, at_byte }
+            | Cause::Inline {
+                parent, at_byte, ..
+            } => Trigger::Bytes {
                 parent: node_of[parent],
                 at_byte,
             },
@@ -405,7 +573,8 @@ impl<'a> GraphBuilder<'a> {
                 parent: node_of[parent],
             },
         };
-        // The load event waits for the first frame of a video, and not for its last byte. Requests by handlers of the load event begin just
+        // The load event waits for a lazy image whose bytes had begun to arrive: one in the window. An end before it is the sign.
+        // It waits for the first frame of a video, and not for its last byte. Requests by handlers of the load event begin just
         // before its recorded time, and end after it. Recordings with priorities have times that are exact enough to see that.
         let is_exact = exchange.observed.priority.is_some();
         let compared = match exchange.kind == Kind::Media || is_exact {
@@ -414,7 +583,7 @@ impl<'a> GraphBuilder<'a> {
         };
         let was_in_time = match (compared, load) {
             (Some(time), Some(load)) => time <= load,
-            _ => true,
+            _ => placed.role != Role::Lazy,
         };
         let was_after_load = match (exchange.started, load) {
             (Some(started), Some(load)) => started >= load,
@@ -429,7 +598,7 @@ impl<'a> GraphBuilder<'a> {
         }
         let blocks_parser_at = match (causes[named], placed.role) {
             (Cause::Bytes { at_byte, .. }, Role::Script(ScriptMode::Sync)) if !is_redirect => {
-                Some(at_byte)
+                Some(placed.used_at.unwrap_or(at_byte))
             }
             _ => None,
         };
@@ -443,15 +612,17 @@ impl<'a> GraphBuilder<'a> {
         let guessed =
             Duration::from_nanos((cost.as_nanos() as u64).saturating_mul(transferred) / 1000);
         let compute = match exchange.observed.compute {
-            Some(seen) if !cost.is_zero() => seen,
+            Some(seen) if !is_redirect => seen,
             _ => guessed,
         };
         Node {
             exchange: index,
             kind: exchange.kind,
             trigger,
-            layout_at: self.layout_at(index, causes),
-            after_load: placed.role == Role::Icon && was_after_load,
+            waits_for: match placed.role == Role::Icon && was_after_load {
+                true => Some(WaitsFor::Load),
+                false => self.waits_for(index, placed, causes),
+            },
             delay: placed.delay,
             is_redirect,
             blocks_parser_at,
@@ -461,6 +632,7 @@ impl<'a> GraphBuilder<'a> {
             before_load: placed.before_dom_content_loaded
                 || placed.in_page && was_in_time && exchange.kind != Kind::Fetch,
             compute,
+            imports: Vec::new(),
         }
     }
 }

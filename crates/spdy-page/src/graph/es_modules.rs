@@ -21,10 +21,11 @@ impl DocumentModules {
     #[must_use]
     pub fn of_html(text: &[u8]) -> Self {
         let scan = html::scan(text);
+        let inline = scan.inline_modules.into_iter();
         Self {
             base: scan.base,
             import_maps: scan.import_maps,
-            inline: scan.inline_modules,
+            inline: inline.map(|module| module.text).collect(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Finds the references of an HTML text, with their offsets, as a preload scanner requests them when the bytes arrive.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use lol_html::html_content::Element;
 use lol_html::{HtmlRewriter, Settings, element};
@@ -18,16 +19,25 @@ pub(crate) enum Role {
     Script(ScriptMode),
     /// A frame: a document of its own.
     Frame,
-    /// An image, font, media file, object, manifest or preload.
+    /// An image, font, media file, object or manifest.
     Embedded,
+    /// A preload: another reference may use it.
+    Preload,
     /// An image of a style: layout requests it.
     Styled,
-    /// A lazy image: layout requests it, and the load event does not wait for it.
+    /// A lazy image: layout requests it.
     Lazy,
     /// A prefetch: the load event does not wait for it.
     Aside,
     /// An icon: requested after the load event.
     Icon,
+}
+
+impl Role {
+    /// True if it is requested when its tag has arrived, and not by layout or after the load event.
+    pub(crate) fn is_requested_at_once(self) -> bool {
+        !matches!(self, Self::Styled | Self::Lazy | Self::Aside | Self::Icon)
+    }
 }
 
 /// When a script runs.
@@ -75,10 +85,19 @@ pub(crate) struct Scan {
     pub(crate) last_script: Option<usize>,
     /// Texts of import maps.
     pub(crate) import_maps: Vec<String>,
-    /// Texts of inline modules.
-    pub(crate) inline_modules: Vec<String>,
+    /// Where the texts of inline scripts and modules are.
+    pub(crate) inline_scripts: Vec<Range<usize>>,
+    pub(crate) inline_modules: Vec<InlineModule>,
     /// Offset directly behind the first tag that a head cannot contain, usually `body`.
     pub(crate) body: Option<usize>,
+}
+
+/// An inline module.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct InlineModule {
+    pub(crate) text: String,
+    /// Offset of its end in the document.
+    pub(crate) end: usize,
 }
 
 /// Elements that a head may contain.
@@ -110,7 +129,9 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
             }
             "script" => {
                 scan_element(element, location.end, &mut scan);
-                scan_script(element, &text[location.end..], &mut scan);
+                if !element.has_attribute("src") {
+                    dark_until = scan_script(element, text, location.end, &mut scan);
+                }
             }
             _ => scan_element(element, location.end, &mut scan),
         }
@@ -144,16 +165,30 @@ fn scan_style(sheet: &[u8], from: usize, scan: &mut Scan) {
     }));
 }
 
-/// Stores the text of an import map or of an inline module at the beginning of `text`.
-fn scan_script(element: &Element<'_, '_>, text: &[u8], scan: &mut Scan) {
+/// Stores the inline script in `text` from `from` on, and returns its end.
+fn scan_script(element: &Element<'_, '_>, text: &[u8], from: usize, scan: &mut Scan) -> usize {
+    let script = from..end_of(text, from, b"</script");
+    let content = || String::from_utf8_lossy(&text[script.clone()]).into_owned();
     let kind = element.get_attribute("type").unwrap_or_default();
-    let texts = match &kind.trim().to_ascii_lowercase()[..] {
-        "importmap" => &mut scan.import_maps,
-        "module" if !element.has_attribute("src") => &mut scan.inline_modules,
-        _ => return,
-    };
-    let script = &text[..end_of(text, 0, b"</script")];
-    texts.push(String::from_utf8_lossy(script).into_owned());
+    let kind = kind.trim().to_ascii_lowercase();
+    let end = script.end;
+    if kind == "module" || is_classic(&kind) {
+        scan.inline_scripts.push(script.clone());
+    }
+    match &kind[..] {
+        "importmap" => scan.import_maps.push(content()),
+        "module" => scan.inline_modules.push(InlineModule {
+            text: content(),
+            end,
+        }),
+        _ => {}
+    }
+    end
+}
+
+/// True if a script of this type, in lower case, is a classic one.
+fn is_classic(kind: &str) -> bool {
+    kind.is_empty() || kind.contains("javascript") || kind.contains("ecmascript")
 }
 
 fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
@@ -174,11 +209,7 @@ fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
         "script" => {
             let kind = attribute("type").unwrap_or_default().to_ascii_lowercase();
             let is_module = kind == "module";
-            if !(kind.is_empty()
-                || is_module
-                || kind.contains("javascript")
-                || kind.contains("ecmascript"))
-            {
+            if !is_module && !is_classic(&kind) {
                 return;
             }
             let src = attribute("src");
@@ -218,7 +249,9 @@ fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
                         && !other_medium
                         && !element.has_attribute("disabled"),
                 }
-            } else if has("preload") || has("modulepreload") || has("manifest") {
+            } else if has("preload") || has("modulepreload") {
+                Role::Preload
+            } else if has("manifest") {
                 Role::Embedded
             } else if rel.contains("icon") {
                 Role::Icon
@@ -327,6 +360,7 @@ mod tests {
         scan(b"<<<img src=<script src=\xff\xfe<style>@import url(");
         scan(&b"<div>".repeat(20_000));
         scan(&b"<svg><style>".repeat(20_000));
+        scan(&[b"<svg>", &b"<script type=module>".repeat(20_000)[..]].concat());
         scan(&[b"<img src='", &b"&".repeat(1 << 20)[..], b"'>"].concat());
     }
 }

@@ -5,26 +5,34 @@
 //! 1. the recorded initiator, or the redirect that leads to it (`builder.rs`). What a module imports statically is known with the text of the
 //!    module (`module_imports.rs`);
 //! 2. its Referer, if that is a style sheet or a script;
-//! 3. a real script, or the script in a real document, that mentions its path;
+//! 3. a real script, or the script in a real document, that mentions its path. An inline script runs when the parser has passed what it waits
+//!    for, and an inline module after its imports;
 //! 4. its time: while the document of its Referer (or the page) arrived, the share of that document that had arrived;
 //!    after that, the last script (for images and fonts also the last style sheet) that had ended;
 //!    an image requested long after any such end waited for a connection, and is discovered with the document;
 //! 5. without times of a resolution below a second: evenly over the document; if that is real and does not
 //!    name it, the last script of the document.
+//!
+//! In recordings by this project, what a script requests long after it has run, and around the end of a fetch or an event of the page, is
+//! requested by their callbacks and handlers.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::graph::MAX_DELAY;
 use crate::graph::builder::{Cause, GraphBuilder, Placement};
 use crate::graph::html::{Role, ScriptMode};
 use crate::graph::module_imports::ModuleImports;
 use crate::graph::recorded_delay::{self, NEAR};
+use crate::graph::{MAX_DELAY, WaitsFor};
 use crate::head::{self, Head};
 use crate::replica::{Initiator, Kind, Replica, without_fragment};
 
 /// A request that starts this soon after the end of a document was in its last bytes.
 const SLACK: Duration = Duration::from_millis(10);
+
+/// A request of a script that starts this soon after the end of a fetch, or around an event of the page, and not so soon after the
+/// script, was made by the callback or by the handler.
+const CALLBACK: Duration = Duration::from_millis(50);
 
 /// Minimum length of a path for a search in scripts.
 const NEEDLE_LEN: usize = 6;
@@ -42,6 +50,8 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
         replica,
         has_times: !clock_is_coarse(replica),
         by_url: HashMap::with_capacity(exchanges.len()),
+        is_exact: replica.has_evaluation_times(),
+        fetches: fetches(replica),
         search_bytes_left: SEARCH_BYTES,
         imports: ModuleImports::new(),
     };
@@ -80,6 +90,8 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
             }
         }
     }
+    plan.imports = guess.imports.of_all(plan, &guess.by_url);
+    plan.use_preloaded_modules();
     if guess.has_times {
         recorded_delay::set_delays(plan, replica);
     }
@@ -108,11 +120,25 @@ fn clock_is_coarse(replica: &Replica) -> bool {
     starts.all(|start| start.subsec_nanos() == 0)
 }
 
+/// The recorded ends of fetches, in their order.
+fn fetches(replica: &Replica) -> Vec<(Duration, usize)> {
+    let exchanges = replica.exchanges.iter().enumerate();
+    let of_kind = exchanges.filter(|(_, exchange)| exchange.kind == Kind::Fetch);
+    let ends = of_kind.filter_map(|(index, exchange)| Some((exchange.finished()?, index)));
+    let mut ends: Vec<_> = ends.collect();
+    ends.sort_unstable();
+    ends
+}
+
 struct Inference<'a> {
     replica: &'a Replica,
     has_times: bool,
     /// The first exchange of a URL. For lookups only, never for iteration.
     by_url: HashMap<&'a str, usize>,
+    /// The recorded times are exact.
+    is_exact: bool,
+    /// The ends of fetches, in their order.
+    fetches: Vec<(Duration, usize)>,
     search_bytes_left: usize,
     imports: ModuleImports<'a>,
 }
@@ -163,25 +189,69 @@ impl<'a> Inference<'a> {
                 },
                 Duration::ZERO,
             ),
-            _ => (Cause::Done { parent }, self.gap(index, parent)),
+            _ => {
+                let parent = self.callback(plan, index, parent).unwrap_or(parent);
+                (Cause::Done { parent }, Duration::ZERO)
+            }
         };
         self.placement(plan, index, cause, delay)
     }
 
-    /// The time between the end of `parent` and the request of `index`, within limits; minus the recorded time to evaluate `parent`,
-    /// which the graph has there.
-    fn gap(&self, index: usize, parent: usize) -> Duration {
-        let [child, parent] = [index, parent].map(|index| &self.replica.exchanges[index]);
-        match (child.started, parent.finished()) {
-            (Some(started), Some(end)) if self.has_times => {
-                let evaluated = parent.observed.compute.unwrap_or_default();
-                started
-                    .saturating_sub(end)
-                    .saturating_sub(evaluated)
-                    .min(MAX_DELAY)
-            }
-            _ => Duration::ZERO,
+    /// The event whose handler requests `index`, if a script does and does not do so when it runs.
+    fn by_handler_of(
+        &self,
+        plan: &GraphBuilder<'a>,
+        cause: Cause,
+        index: usize,
+    ) -> Option<WaitsFor> {
+        let exchanges = &self.replica.exchanges;
+        let text = match cause {
+            Cause::Done { parent } if exchanges[parent].kind == Kind::Script => parent,
+            Cause::Inline {
+                parent,
+                is_import: false,
+                ..
+            } => parent,
+            _ => return None,
+        };
+        let exchange = &exchanges[index];
+        let started = exchange.started.filter(|_| self.is_exact)?;
+        let is_near = |event: Option<Duration>| {
+            let is_late = started > self.evaluated(plan, text)?.saturating_add(CALLBACK);
+            Some(is_late && started.abs_diff(event?) <= CALLBACK)
+        };
+        let (dom_content_loaded, load) = (self.replica.dom_content_loaded, self.replica.load);
+        let is_before_load = exchange.finished() <= load;
+        match (is_near(dom_content_loaded), is_near(load)) {
+            (_, Some(true)) if !is_before_load => Some(WaitsFor::Load),
+            (Some(true), _) if !plan.is_deferred(text) => Some(WaitsFor::DomContentLoaded),
+            _ => None,
         }
+    }
+
+    /// When `text` can have been evaluated if it waited for nothing but the page's document.
+    fn evaluated(&self, plan: &GraphBuilder<'a>, text: usize) -> Option<Duration> {
+        let exchanges = &self.replica.exchanges;
+        let document = match plan.is_deferred(text) {
+            true => exchanges[plan.start].finished(),
+            false => None,
+        };
+        let loaded = exchanges[text]
+            .finished()?
+            .max(document.unwrap_or_default());
+        let compute = exchanges[text].observed.compute.unwrap_or_default();
+        Some(loaded.saturating_add(compute))
+    }
+
+    /// The fetch whose end made a script request `index`, if it was not `text`, which has the script, itself.
+    fn callback(&self, plan: &GraphBuilder<'a>, index: usize, text: usize) -> Option<usize> {
+        let exchanges = &self.replica.exchanges;
+        let (started, evaluated) = (exchanges[index].started?, self.evaluated(plan, text)?);
+        let ended = self.fetches.partition_point(|&(end, _)| end <= started);
+        let &(end, fetch) = self.fetches[..ended].last()?;
+        let is_callback = started - end <= CALLBACK && end > evaluated.saturating_add(CALLBACK);
+        let is_placed = plan.placed[fetch].is_some() && !plan.is_redirect(fetch);
+        (self.is_exact && is_callback && fetch != index && is_placed).then_some(fetch)
     }
 
     fn under_document(
@@ -198,15 +268,29 @@ impl<'a> Inference<'a> {
         let whole = whole_of(document);
         match self.find_mention(plan, index) {
             Some(Cause::Done { parent }) => {
-                return match self.imports.has(plan, parent, exchange) {
-                    true => (whole_of(parent), Duration::ZERO),
-                    false => (Cause::Done { parent }, self.gap(index, parent)),
+                let cause = match self.imports.has(plan, parent, exchange) {
+                    true => whole_of(parent),
+                    false => Cause::Done { parent },
                 };
+                return (cause, Duration::ZERO);
+            }
+            Some(Cause::Inline {
+                parent, at_byte, ..
+            }) => {
+                let cause = self.of_inline_script(plan, index, parent, at_byte);
+                return (cause, Duration::ZERO);
             }
             Some(cause) => return (cause, Duration::ZERO),
             // By a relative URL, or by one of an import map.
-            None if self.imports.has(plan, document, exchange) => return (whole, Duration::ZERO),
+            None if self.imports.has(plan, document, exchange) => {
+                let length = self.replica.exchanges[document].body.len() as u64;
+                let cause = self.of_inline_script(plan, index, document, length);
+                return (cause, Duration::ZERO);
+            }
             None => {}
+        }
+        if let Some(parent) = self.callback(plan, index, document) {
+            return (Cause::Done { parent }, Duration::ZERO);
         }
         let page = &self.replica.exchanges[document];
         let length = page.body.len() as u64;
@@ -238,10 +322,62 @@ impl<'a> Inference<'a> {
             ends.find(|&&(_, asker)| shown || self.replica.exchanges[asker].kind == Kind::Script);
         match asker {
             Some(&(end, parent)) if started - end <= NEAR || !shown => {
-                (Cause::Done { parent }, (started - end).min(MAX_DELAY))
+                (Cause::Done { parent }, Duration::ZERO)
             }
             _ if shown => (whole, Duration::ZERO),
             _ => (whole, started.saturating_sub(page_end).min(MAX_DELAY)),
+        }
+    }
+
+    /// The cause of `index` if an inline script of `document` has its path, up to the byte `at_byte`.
+    fn of_inline_script(
+        &mut self,
+        plan: &GraphBuilder<'a>,
+        index: usize,
+        document: usize,
+        at_byte: u64,
+    ) -> Cause {
+        let exchange = &self.replica.exchanges[index];
+        let parent = document;
+        // Old pages write the scripts of others, and their parser waits for them.
+        let is_written = exchange.kind == Kind::Script && !self.is_exact;
+        if document == plan.start && self.imports.has(plan, document, exchange) {
+            let end = self.imports.inline_end(plan, exchange);
+            return Cause::Inline {
+                parent,
+                at_byte: end.unwrap_or(at_byte),
+                is_import: true,
+            };
+        }
+        if is_written {
+            return Cause::Bytes { parent, at_byte };
+        }
+        if let Some(parent) = self.callback(plan, index, document) {
+            return Cause::Done { parent };
+        }
+        let path = head::target(&exchange.url);
+        let length = plan.text(document).len();
+        let left = self.search_bytes_left.checked_sub(length);
+        self.search_bytes_left = left.unwrap_or_default();
+        let of_module = match document == plan.start && left.is_some() {
+            true => self.imports.of_inline_module(plan, &path, &self.by_url),
+            false => None,
+        };
+        match of_module {
+            Some(Some(parent)) => Cause::Done { parent },
+            Some(None) => {
+                let at_byte = self.replica.exchanges[document].body.len() as u64;
+                Cause::Inline {
+                    parent,
+                    at_byte,
+                    is_import: false,
+                }
+            }
+            None => Cause::Inline {
+                parent,
+                at_byte,
+                is_import: false,
+            },
         }
     }
 
@@ -257,12 +393,19 @@ impl<'a> Inference<'a> {
                 .checked_sub(text.text.len() + SEARCH_START)?;
             if let Some(at) = text.text.find(&needle) {
                 let parent = text.exchange;
+                let at_byte = text.decoded.transferred_at(at + needle.len());
+                let is_inline = text
+                    .inline_scripts
+                    .iter()
+                    .any(|script| script.contains(&at));
                 return Some(match self.replica.exchanges[parent].kind {
                     Kind::Script => Cause::Done { parent },
-                    _ => Cause::Bytes {
+                    _ if is_inline => Cause::Inline {
                         parent,
-                        at_byte: text.decoded.transferred_at(at + needle.len()),
+                        at_byte,
+                        is_import: false,
                     },
+                    _ => Cause::Bytes { parent, at_byte },
                 });
             }
         }
@@ -279,7 +422,7 @@ impl<'a> Inference<'a> {
         let exchange = &self.replica.exchanges[index];
         let (parent, by_parser) = match cause {
             Cause::Bytes { parent, .. } | Cause::Somewhere { parent } => (parent, true),
-            Cause::Done { parent } => (parent, false),
+            Cause::Done { parent } | Cause::Inline { parent, .. } => (parent, false),
             Cause::Start => unreachable!("the start of the load has its place"),
         };
         let own = plan.placed[parent]
@@ -288,7 +431,10 @@ impl<'a> Inference<'a> {
             (Some(end), Some(limit)) => end <= limit,
             _ => true,
         };
-        let is_import = by_parser && self.imports.has(plan, parent, exchange);
+        let is_import = match cause {
+            Cause::Inline { is_import, .. } => is_import,
+            _ => by_parser && self.imports.has(plan, parent, exchange),
+        };
         // A script that the parser found and that ended in time counts as synchronous, as most were.
         let role = match exchange.kind {
             Kind::Script if is_import => Role::Script(ScriptMode::Defer),
@@ -314,11 +460,15 @@ impl<'a> Inference<'a> {
             true => is_of_page || own.before_dom_content_loaded,
             false => blocks && is_of_page,
         };
+        let by_handler_of = self.by_handler_of(plan, cause, index);
         Placement {
             cause,
             delay,
             role,
-            in_page: own.in_page && role != Role::Icon,
+            used_at: None,
+            by_handler_of,
+            // The load event cannot wait for what waits for it.
+            in_page: own.in_page && role != Role::Icon && by_handler_of != Some(WaitsFor::Load),
             before_dom_content_loaded: before_dom_content_loaded && in_time,
         }
     }

@@ -13,8 +13,9 @@ mod module_imports;
 mod page_graph;
 pub mod preconnects;
 pub(crate) mod recorded_delay;
+mod recorded_evaluation;
 pub mod references;
 
 pub use page_graph::{
-    MAX_DELAY, Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger,
+    MAX_DELAY, Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger, WaitsFor,
 };

@@ -10,12 +10,14 @@
 //! ```
 //!
 //! **Layout.** A font or image that a style sheet or `style` attribute names, and a lazy image, also wait for layout of their
-//! document: of its body's start, or of their own tag.
+//! document: of its body's start, or of their own tag. What an inline script requests waits for the same up to the end of the script,
+//! because both need the parser and the style sheets before. What an inline module imports waits only for the parser.
 //!
-//! **Rules of time.** A resource that a parser finds is requested without delay, except in recordings by this project. A resource that a script or a recorded initiator
-//! requested is delayed by the recorded time between the end of its parent and its own start, at most [`MAX_DELAY`]: a longer delay
-//! was a timer. Evaluating a script or style sheet takes [`SCRIPT_COST_PER_KB`] or [`STYLESHEET_COST_PER_KB`] for each transferred
-//! kilobyte (a laptop of 2013), unless the recording has the time. Other kinds take no time.
+//! **Rules of time.** A resource that a parser finds is requested without delay, except in recordings by this project. A resource that a
+//! script requested is delayed by the recorded time from when the script can have run to its own start, at most [`MAX_DELAY`]: a
+//! longer delay was a timer. Evaluating a script or style sheet takes [`SCRIPT_COST_PER_KB`] or [`STYLESHEET_COST_PER_KB`] for each transferred
+//! kilobyte (a laptop of 2013), unless the recording has the time. Inline scripts take the recorded time at the end of their document.
+//! Other kinds take no time.
 
 use std::time::Duration;
 
@@ -42,11 +44,32 @@ pub enum Trigger {
         /// Offset in the parent's body, at most its length.
         at_byte: u64,
     },
-    /// When `parent` is complete and has been evaluated: a script, a redirect, or a style sheet that names it.
+    /// When `parent` is complete and has been evaluated: a script, a fetch whose callback requests it, a redirect, or a style sheet that
+    /// names it.
     Done {
         /// Index of the node that requests it.
         parent: usize,
     },
+}
+
+/// What a resource waits for between its trigger and its request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum WaitsFor {
+    /// The parser has passed this offset in the body of its document: an inline module there imports it.
+    Parser {
+        /// Offset in the document's body, at most its length.
+        at_byte: u64,
+    },
+    /// Its document can be laid out up to this offset in its body: it is a font, a background or a lazy image, or an inline script
+    /// there requests it. No parser may wait for such a resource.
+    Layout {
+        /// Offset in the document's body, at most its length.
+        at_byte: u64,
+    },
+    /// DOMContentLoaded of the page: a handler requests it.
+    DomContentLoaded,
+    /// The load event of the page: it is an icon.
+    Load,
 }
 
 /// One resource in the plan.
@@ -58,12 +81,9 @@ pub struct Node {
     pub kind: Kind,
     /// When it is discovered.
     pub trigger: Trigger,
-    /// For a resource that layout requests (a font, a background, a lazy image): the offset in the body of its document that must be
-    /// laid out before. No parser may wait for such a resource.
-    pub layout_at: Option<u64>,
-    /// It is requested after the load event: an icon.
-    pub after_load: bool,
-    /// Computation time between trigger, or layout, and request.
+    /// What else must have happened before it is requested.
+    pub waits_for: Option<WaitsFor>,
+    /// Computation time between the later of both and the request.
     pub delay: Duration,
     /// It is a redirect to its only child, which is requested as soon as this response has arrived.
     pub is_redirect: bool,
@@ -78,9 +98,19 @@ pub struct Node {
     pub before_load: bool,
     /// Time to evaluate it after it has arrived.
     pub compute: Duration,
+    /// For a module: the nodes that it imports statically, in their order. It runs after them.
+    pub imports: Vec<usize>,
 }
 
 impl Node {
+    /// The offset in the body of its document that must be laid out before it is requested; `None` if layout is not needed.
+    pub fn layout_at(&self) -> Option<u64> {
+        match self.waits_for {
+            Some(WaitsFor::Layout { at_byte }) => Some(at_byte),
+            _ => None,
+        }
+    }
+
     /// The node that names or requests this one; `None` for the first.
     pub fn parent(&self) -> Option<usize> {
         match self.trigger {

@@ -2,16 +2,17 @@
 //!
 //! A recording by this project has each request's time of its page, and the times of evaluation. So what remains is the browser's own
 //! computation: it starts the navigation, parses the document, applies the style sheets, and lays out. In other recordings, a short
-//! delay is as likely an error of a clock, and only layout that is more than [`NEAR`] late counts: a script has made its boxes. It
-//! counts only if the ends of all style sheets are known, because layout waits for them; a page cannot see those of other hosts
-//! (Resource Timing).
+//! delay is as likely an error of a clock. There the delay of what a script requests counts, and layout that is more than [`NEAR`]
+//! late: a script has made its boxes. Layout counts only if the ends of all style sheets are known, because it waits for them; a page
+//! cannot see those of other hosts (Resource Timing).
 
 use std::time::Duration;
 
-use crate::graph::MAX_DELAY;
 use crate::graph::builder::{Cause, GraphBuilder};
 use crate::graph::dispatch_delay::dispatch_delays;
 use crate::graph::html::Role;
+use crate::graph::recorded_evaluation::RecordedEvaluation;
+use crate::graph::{MAX_DELAY, WaitsFor};
 use crate::replica::{Exchange, Kind, Replica};
 
 /// A request that starts this soon after the end of a script or style sheet was caused by it, for every kind.
@@ -23,37 +24,64 @@ const RECORD_BYTES: u64 = 1 << 14;
 /// No recorded transfer is longer.
 const MAX_TRANSFER: Duration = Duration::from_secs(24 * 3600);
 
-/// Sets the delays of all resources that a parser or layout has found; those of scripts are set already. Then adds dispatch to all, the
-/// navigation included.
+/// Sets the delays of all resources that a parser, layout or a script has found. Then adds dispatch to all, the navigation included.
 pub(crate) fn set_delays(plan: &mut GraphBuilder<'_>, replica: &Replica) {
-    let mut exchanges = replica.exchanges.iter();
-    let is_exact = exchanges.any(|exchange| exchange.observed.compute.is_some());
+    let is_exact = replica.has_evaluation_times();
     let mut sheets = exchanges_of(replica, Kind::Stylesheet);
     let has_ends = sheets.all(|sheet| sheet.wait.is_some());
     let dispatch = is_exact.then(|| dispatch_delays(plan.exchanges, plan.start));
+    let evaluation = RecordedEvaluation::of(plan);
     for index in 0..plan.exchanges.len() {
         let Some(cause) = plan.placed[index].map(|placed| placed.cause) else {
             continue;
         };
         let exchange = |index: usize| &plan.exchanges[index];
+        let is_script =
+            |index: usize| exchange(index).kind == Kind::Script && !plan.is_redirect(index);
+        let is_real = |index: usize| exchange(index).body_is_real;
+        let is_sheet = |index: usize| exchange(index).kind == Kind::Stylesheet;
         let role = plan.placed[index].map(|placed| placed.role);
+        let handler_of = plan.placed[index].and_then(|placed| placed.by_handler_of);
+        let mut is_certain = is_exact;
         let ready = match (plan.laid_out_in(index), cause) {
             _ if role == Some(Role::Icon) => Some(replica.load),
+            _ if handler_of == Some(WaitsFor::Load) => Some(replica.load),
+            _ if handler_of == Some(WaitsFor::DomContentLoaded) => Some(replica.dom_content_loaded),
+            (
+                _,
+                Cause::Inline {
+                    parent,
+                    at_byte,
+                    is_import,
+                },
+            ) => {
+                let arrived = arrived_at(exchange(parent), at_byte);
+                let passed = match is_import {
+                    true => evaluation.passed_script(parent, at_byte),
+                    false => evaluation.passed(parent, at_byte),
+                };
+                Some(arrived.max(passed))
+            }
             (Some(document), _) => Some(laid_out_at(plan, index, document, is_exact)),
             (None, Cause::Bytes { parent, at_byte }) if is_exact => {
                 Some(arrived_at(exchange(parent), at_byte))
             }
             (None, Cause::Done { parent })
-                if is_exact && exchange(parent).kind == Kind::Stylesheet =>
+                if is_script(parent) || is_sheet(parent) && (is_exact || !is_real(parent)) =>
             {
-                Some(evaluated_at(exchange(parent)))
+                is_certain = true;
+                Some(evaluation.evaluated(parent))
+            }
+            (None, Cause::Done { parent }) if exchange(parent).kind == Kind::Fetch => {
+                is_certain = true;
+                Some(exchange(parent).finished())
             }
             _ => None,
         };
         let gap = ready.map(|ready| {
             let gap = ready.zip(exchange(index).started);
             let gap = gap.and_then(|(ready, started)| started.checked_sub(ready));
-            let gap = gap.filter(|&gap| is_exact || has_ends && gap > NEAR);
+            let gap = gap.filter(|&gap| is_certain || has_ends && gap > NEAR);
             gap.unwrap_or_default()
         });
         if let Some(placed) = &mut plan.placed[index] {

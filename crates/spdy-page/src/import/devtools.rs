@@ -21,7 +21,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::import::assemble::seconds;
-use crate::import::page_trace::{PageTrace, TraceEntry, Vitals};
+use crate::import::module_times::ModuleTimes;
+use crate::import::page_trace::{PageTrace, TraceEntry, TraceEvent, Vitals};
 use crate::import::screencast::{FrameEvent, Screencast, Screenshot};
 use crate::limits::Limits;
 use crate::replica::observation::Failure;
@@ -44,8 +45,9 @@ pub struct Observations {
     in_flight: BTreeSet<usize>,
     pub(crate) dom_content_loaded: Option<f64>,
     pub(crate) load: Option<f64>,
-    /// Seconds of evaluation by URL.
-    pub(crate) compute: BTreeMap<String, f64>,
+    /// Seconds of evaluation by URL, without modules.
+    compute: BTreeMap<String, f64>,
+    modules: ModuleTimes,
     trace: PageTrace,
     screencast: Screencast,
     /// The page's own frame: that of the first request.
@@ -365,6 +367,15 @@ impl Observations {
         remarks
     }
 
+    /// Seconds of evaluation by URL.
+    pub(crate) fn compute_times(&self) -> BTreeMap<&str, f64> {
+        let mut times = self.modules.by_url();
+        for (url, time) in &self.compute {
+            *times.entry(url).or_default() += time;
+        }
+        times
+    }
+
     /// When the load began, seconds of the browser's clock.
     fn origin(&self) -> Option<f64> {
         self.requests.first().map(|first| first.requested_at)
@@ -452,11 +463,21 @@ impl Observations {
             let TraceEntry::Event(event) = entry else {
                 continue;
             };
-            let data = &event.args.data;
+            let TraceEvent { dur, args, .. } = &*event;
+            let (thread, at, took) = ((event.pid, event.tid), event.ts / 1e6, dur / 1e6);
+            let has_room = self.modules.len() < self.most;
             let url = match &event.name[..] {
-                "EvaluateScript" => &data.url,
-                "v8.evaluateModule" => &event.args.file_name,
-                "ParseAuthorStyleSheet" => &data.style_sheet_url,
+                "v8.compileModule" if has_room => {
+                    let url = args.file_name.clone().unwrap_or_default();
+                    self.modules.compiled(thread, at, took, url);
+                    continue;
+                }
+                "v8.evaluateModule" if has_room => {
+                    self.modules.evaluated(thread, at, took);
+                    continue;
+                }
+                "EvaluateScript" => &args.data.url,
+                "ParseAuthorStyleSheet" => &args.data.style_sheet_url,
                 _ => {
                     self.trace.take(*event);
                     continue;
@@ -465,8 +486,8 @@ impl Observations {
             let Some(url) = url.as_ref().filter(|url| url.starts_with("http")) else {
                 continue;
             };
-            if event.dur.is_finite() && self.compute.len() < self.most {
-                *self.compute.entry(url.clone()).or_default() += event.dur.max(0.0) / 1e6;
+            if took.is_finite() && self.compute.len() < self.most {
+                *self.compute.entry(url.clone()).or_default() += took.max(0.0);
             }
         }
     }

@@ -4,6 +4,7 @@ pub(crate) mod assemble;
 pub mod devtools;
 pub mod har;
 pub(crate) mod mahimahi;
+pub(crate) mod module_times;
 pub mod netlog;
 pub mod notes;
 pub mod page_trace;

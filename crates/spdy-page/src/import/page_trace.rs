@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::import::assemble::seconds;
+use crate::import::module_times::Thread;
 use crate::replica::{LargestPaint, Paints};
 
 /// Most events of each kind of paint, and layout shifts, of a trace that count; later ones are ignored.
@@ -73,13 +74,13 @@ pub(crate) enum TraceEntry {
 pub(crate) struct TraceEvent {
     pub(crate) name: String,
     /// Microseconds.
-    ts: f64,
+    pub(crate) ts: f64,
     /// Microseconds.
     pub(crate) dur: f64,
     /// `b` for a begin, `e` for an end.
     ph: String,
-    pid: i64,
-    tid: i64,
+    pub(crate) pid: i64,
+    pub(crate) tid: i64,
     pub(crate) args: TraceArgs,
 }
 
@@ -107,9 +108,6 @@ pub(crate) struct TraceData {
     #[serde(rename = "had_recent_input")]
     had_recent_input: bool,
 }
-
-/// A process and a thread.
-type Thread = (i64, i64);
 
 /// An image that was the largest so far.
 #[derive(Clone, Debug)]

@@ -218,6 +218,13 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// True if it has times of evaluation, as recordings by this project do. Then its other times are those of the browser, too.
+    #[must_use]
+    pub fn has_evaluation_times(&self) -> bool {
+        let mut exchanges = self.exchanges.iter();
+        exchanges.any(|exchange| exchange.observed.compute.is_some())
+    }
+
     /// The page's own document.
     ///
     /// # Panics

@@ -22,7 +22,7 @@ pub struct Observation {
     pub connect: Option<Duration>,
     /// Part of [`connect`](Self::connect) for TLS.
     pub tls: Option<Duration>,
-    /// Total time that the browser took to evaluate the script or to parse the style sheet.
+    /// Total time that the browser took to evaluate the script, to parse the style sheet, or to evaluate the inline scripts of the document.
     pub compute: Option<Duration>,
     /// How long the server computed before it responded, if the recorder knows its server. Otherwise
     /// [`Replica::think_times`](crate::replica::Replica::think_times) estimates it.

@@ -51,6 +51,14 @@ fn queue(exchange: &mut Exchange, queued: u64, dns: u64, connect: u64) {
     exchange.observed.connect = (connect > 0).then(|| ms(connect));
 }
 
+/// Moves the four to `host`.
+fn move_to(replica: &mut Replica, host: &str) {
+    replica.exchanges[0].body = HTML.replace('=', &format!("=//{host}/")).into();
+    for exchange in &mut replica.exchanges[1..] {
+        exchange.url.set_host(Some(host)).unwrap();
+    }
+}
+
 /// The delays of the four.
 fn delays_of(replica: &Replica) -> [Duration; 4] {
     let graph = PageGraph::of(replica);
@@ -159,17 +167,13 @@ fn requests_by_cors_and_after_a_preflight_may_wait_for_something_else() {
     // Only other hosts have connections of their own for requests without credentials.
     for (host, is_known) in [("a.test", true), ("b.test", false)] {
         let by_cors = known(&|replica| {
-            replica.exchanges[1].url = format!("https://{host}/a.js").parse().unwrap();
-            replica.exchanges[2].url = format!("https://{host}/b.js").parse().unwrap();
-            replica.exchanges[0].body = HTML.replace("=", &format!("=//{host}/")).into();
+            move_to(replica, host);
             let head = "GET /b.js HTTP/1.1\r\nOrigin: https://a.test\r\n\r\n";
             replica.exchanges[2].request_head = head.into();
         });
         assert_eq!(by_cors, is_known, "{host}");
         let font = known(&|replica| {
-            replica.exchanges[1].url = format!("https://{host}/a.js").parse().unwrap();
-            replica.exchanges[2].url = format!("https://{host}/b.js").parse().unwrap();
-            replica.exchanges[0].body = HTML.replace("=", &format!("=//{host}/")).into();
+            move_to(replica, host);
             replica.exchanges[2].kind = Kind::Font;
         });
         assert_eq!(font, is_known, "a font of {host}");

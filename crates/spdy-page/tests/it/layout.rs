@@ -64,7 +64,7 @@ fn layout_of(replica: &Replica, path: &str) -> Option<(&'static str, Duration, b
     let has_path = |exchange: usize| replica.exchanges[exchange].url.path() == path;
     let mut nodes = graph.nodes.iter();
     let node = nodes.find(|node| has_path(node.exchange)).unwrap();
-    let at = node.layout_at?;
+    let at = node.layout_at()?;
     Some((&HTML[..at as usize], node.delay, node.before_load))
 }
 

@@ -121,6 +121,17 @@ fn static_imports_of_a_module_are_requested_when_its_text_has_arrived() {
 }
 
 #[test]
+fn what_a_module_requests_is_delayed_from_the_end_of_its_tree() {
+    // `app.js` has arrived at 200 ms, what it imports at 302.
+    let mut replica = page();
+    let delay = |replica: &Replica| node(&PageGraph::of(replica), 6).delay;
+    assert_eq!(delay(&replica), Duration::from_millis(148));
+    // The document ends at 410 ms, and before that no module runs.
+    replica.exchanges[0].receive = Some(Duration::from_millis(320));
+    assert_eq!(delay(&replica), Duration::from_millis(40));
+}
+
+#[test]
 fn imports_of_an_inline_module_do_not_block_the_parser() {
     let replica = page();
     let graph = PageGraph::of(&replica);

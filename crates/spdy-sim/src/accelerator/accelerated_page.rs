@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger, WaitsFor};
 use spdy_page::head;
 use spdy_page::replica::{Kind, Replica};
 use spdy_proxy::sites::site_table::Sites;
@@ -203,6 +203,7 @@ impl AcceleratedPage {
                     let after = &mut accelerated_graph.nodes[number];
                     (after.trigger, after.delay) = (before.trigger, before.delay);
                     after.blocks_parser_at = before.blocks_parser_at;
+                    after.waits_for = before.waits_for;
                     accelerated_graph.nodes[redirect].trigger = UNREACHABLE;
                     Some(head::target(&replica.exchanges[place].url))
                 }
@@ -354,8 +355,11 @@ fn remap_offsets(
         .collect();
     for node in &mut graph.nodes {
         let place = places.get(&node.exchange);
-        if let (Some(at), Some(place)) = (&mut node.layout_at, place) {
-            *at = place.layout_at.unwrap_or(*at);
+        let new_place = place.and_then(|place| place.waits_for);
+        if let Some(WaitsFor::Layout { .. } | WaitsFor::Parser { .. }) = node.waits_for
+            && let Some(WaitsFor::Layout { .. } | WaitsFor::Parser { .. }) = new_place
+        {
+            node.waits_for = new_place;
         }
         let Trigger::Bytes { parent, at_byte } = node.trigger else {
             continue;

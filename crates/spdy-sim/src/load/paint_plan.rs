@@ -86,7 +86,7 @@ fn images_of(nodes: &[Node], document: usize) -> impl Iterator<Item = (usize, u6
     let nodes = nodes.iter().enumerate();
     nodes.filter_map(move |(number, node)| match node.trigger {
         Trigger::Bytes { parent, at_byte } if parent == document => {
-            let is_content = node.before_load || node.layout_at.is_some();
+            let is_content = node.before_load || node.layout_at().is_some();
             (node.kind == Kind::Image && is_content).then_some((number, at_byte))
         }
         _ => None,

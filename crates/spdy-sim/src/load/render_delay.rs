@@ -26,9 +26,8 @@ pub(crate) fn recorded_render_delay(
     plan: &PaintPlan,
 ) -> Option<Duration> {
     let painted = Instant::ZERO + replica.paints.first_contentful?;
-    let mut exchanges = replica.exchanges.iter();
-    let has_evaluation = exchanges.any(|exchange| exchange.observed.compute.is_some());
-    let drawn = has_evaluation
+    let drawn = replica
+        .has_evaluation_times()
         .then(|| first_paint(replica, graph, plan))
         .flatten()?;
     let ready = (drawn - Instant::ZERO).saturating_sub(RENDER_DELAY);

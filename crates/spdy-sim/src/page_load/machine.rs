@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
-use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::graph::{PageGraph, Trigger, WaitsFor};
 
+use super::layout::AwaitingPlace;
+use super::modules::OpenModules;
 use super::open_nodes::OpenNodes;
 use super::outline::{Outline, reveal_at};
 use super::paint::Paints;
@@ -82,9 +84,14 @@ pub struct PageLoad<'a> {
     pub(super) documents_with_scripts: Vec<usize>,
     /// Named nodes that scripts and layout wait for.
     pub(super) open: OpenNodes,
+    /// Modules that wait for their imports.
+    pub(super) open_modules: OpenModules,
     /// By document: nodes that its layout requests, with their offsets in it.
-    pub(super) awaiting_layout: BTreeMap<usize, BTreeSet<(u64, usize)>>,
-    /// Discovered nodes that are requested after load.
+    pub(super) awaiting_layout: AwaitingPlace,
+    /// Nodes that an inline module imports.
+    pub(super) awaiting_parser: AwaitingPlace,
+    /// Discovered nodes that are requested after the events.
+    pub(super) awaiting_dom_content_loaded: Vec<usize>,
     pub(super) awaiting_load: Vec<usize>,
     /// Loaded nodes that cannot be evaluated yet, without scripts that run in order.
     pub(super) waiting: BTreeSet<usize>,
@@ -112,8 +119,10 @@ impl<'a> PageLoad<'a> {
     #[must_use]
     pub fn new(graph: &'a PageGraph) -> Self {
         let count = graph.nodes.len();
+        let outline = Outline::of(&graph.nodes);
         let mut page = Self {
-            outline: Outline::of(&graph.nodes),
+            open_modules: OpenModules::of(&outline.modules),
+            outline,
             states: vec![NodeState::Settled; count],
             early: vec![HintState::Unhinted; count],
             arrived: vec![0; count],
@@ -123,6 +132,8 @@ impl<'a> PageLoad<'a> {
             documents_with_scripts: Vec::new(),
             open: OpenNodes::default(),
             awaiting_layout: BTreeMap::new(),
+            awaiting_parser: BTreeMap::new(),
+            awaiting_dom_content_loaded: Vec::new(),
             awaiting_load: Vec::new(),
             waiting: BTreeSet::new(),
             waiting_scripts: BTreeSet::new(),
@@ -225,7 +236,10 @@ impl<'a> PageLoad<'a> {
         );
         self.states[node] = NodeState::Loaded;
         self.note_arrival(node);
-        self.wait_for_evaluation(node);
+        let order = &self.outline.modules;
+        for ready in self.open_modules.handle_arrival(order, node) {
+            self.wait_for_evaluation(ready);
+        }
         // A graph may have an offset past the end (if a wrong length was recorded): the child is discovered here at the latest.
         self.handle_bytes(now, node, u64::MAX);
     }
@@ -322,13 +336,29 @@ impl<'a> PageLoad<'a> {
         self.states[node] = NodeState::Discovered;
         self.open.insert(&self.outline, node);
         let facts = &self.outline.nodes[node];
-        match (facts.layout_at, self.outline.document[node]) {
-            _ if facts.after_load && self.load.is_none() => self.awaiting_load.push(node),
-            (Some(at), Some(document)) => {
-                let of_document = self.awaiting_layout.entry(document).or_default();
-                of_document.insert((at, node));
+        let awaiting = match (facts.waits_for, self.outline.document[node]) {
+            (Some(WaitsFor::Parser { at_byte }), Some(document)) => {
+                Some((&mut self.awaiting_parser, document, at_byte))
             }
-            _ => self.request_from(now, now, node),
+            (Some(WaitsFor::Layout { at_byte }), Some(document)) => {
+                Some((&mut self.awaiting_layout, document, at_byte))
+            }
+            (Some(WaitsFor::DomContentLoaded), _) if self.dom_content_loaded.is_none() => {
+                return self.awaiting_dom_content_loaded.push(node);
+            }
+            (Some(WaitsFor::Load), _) if self.load.is_none() => {
+                return self.awaiting_load.push(node);
+            }
+            _ => None,
+        };
+        match awaiting {
+            Some((awaiting, document, at_byte)) => {
+                awaiting
+                    .entry(document)
+                    .or_default()
+                    .insert((at_byte, node));
+            }
+            None => self.request_from(now, now, node),
         }
     }
 

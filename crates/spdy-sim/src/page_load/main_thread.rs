@@ -6,7 +6,6 @@ use spdy_page::graph::Node;
 use spdy_page::replica::Kind;
 
 use super::machine::{NodeState, PageLoad, TimerEvent};
-use super::outline::is_deferred;
 
 impl PageLoad<'_> {
     /// Queues every node that may run now for the main thread, in page order; then checks the two events.
@@ -17,9 +16,13 @@ impl PageLoad<'_> {
             self.evaluate(now, node);
         }
         self.note_body_starts();
+        self.request_parsed(now);
         self.lay_out(now);
         if self.dom_content_loaded.is_none() && self.before_dom_content_loaded == 0 {
             self.dom_content_loaded = Some(now);
+            for node in std::mem::take(&mut self.awaiting_dom_content_loaded) {
+                self.request_from(now, now, node);
+            }
         }
         if self.load.is_none() && self.dom_content_loaded.is_some() && self.before_load == 0 {
             self.load = Some(now);
@@ -46,10 +49,10 @@ impl PageLoad<'_> {
         scripts.chain(other).min()
     }
 
-    /// Adds `node`, which is loaded, to those that are evaluated when they can be.
+    /// Adds `node`, which is loaded with all that it imports, to those that are evaluated when they can be.
     pub(super) fn wait_for_evaluation(&mut self, node: usize) {
         let facts = &self.outline.nodes[node];
-        let is_ordered = self.outline.barrier(node).is_some() || is_deferred(facts);
+        let is_ordered = self.outline.barrier(node).is_some() || self.outline.is_deferred(node);
         match is_ordered && !facts.is_redirect && facts.kind != Kind::Document {
             true => self.waiting_scripts.insert(node),
             false => self.waiting.insert(node),
@@ -70,12 +73,14 @@ impl PageLoad<'_> {
                 && self.barriers[document].front() == Some(&node)
                 && !self.open.has_sheet_before(&self.outline, node);
         }
-        if is_deferred(facts) {
+        if self.outline.is_deferred(node) {
             let parsed = self.outline.document[node]
                 .is_none_or(|document| self.states[document] == NodeState::Settled);
             return parsed
                 && !self.open.has_deferred_before(&self.outline, node)
-                && !self.open.has_sheet_before(&self.outline, node);
+                && !self
+                    .open
+                    .has_sheet_before(&self.outline, self.outline.modules.leader(node));
         }
         true
     }
@@ -105,6 +110,9 @@ impl PageLoad<'_> {
     fn settle(&mut self, node: usize) {
         self.states[node] = NodeState::Settled;
         self.open.remove(&self.outline, node);
+        for ready in self.open_modules.settle(&self.outline.modules, node) {
+            self.wait_for_evaluation(ready);
+        }
         let facts = &self.outline.nodes[node];
         self.before_dom_content_loaded -= usize::from(facts.before_dom_content_loaded);
         self.before_load -= usize::from(facts.before_load);

@@ -20,8 +20,10 @@
 //!   their imports. An asynchronous script does not.
 //! - Deferred scripts run in order after the parser has finished. DOMContentLoaded follows when everything else that it waits for is
 //!   also evaluated.
-//! - Fonts, images of styles and lazy images are requested when their document is laid out (`layout.rs`).
-//! - Icons are requested after the load event.
+//! - A module runs when all that it imports statically has arrived, and after its imports (`modules.rs`).
+//! - Fonts, images of styles and lazy images are requested when their document is laid out, and what inline scripts name when it could
+//!   be laid out there (`layout.rs`).
+//! - What a handler of DOMContentLoaded requests follows that event. Icons and what a handler of load requests follow the load event.
 //! - A redirect is followed as soon as it arrives: it waits for no other resource and not for the main thread.
 //! - The load event follows when everything that it waits for is evaluated, not before DOMContentLoaded.
 //! - Evaluation takes `compute` on the one main thread, first come, first served.
@@ -42,8 +44,8 @@
 //! # use spdy_page::graph::{Node, PageGraph, Trigger};
 //! # use spdy_page::replica::Kind;
 //! # let node = |exchange, kind, trigger| Node { exchange, kind, trigger, delay: Duration::ZERO,
-//! #     layout_at: None, after_load: false, is_redirect: false, blocks_parser_at: None, blocks_scripts: false, before_dom_content_loaded: exchange == 0,
-//! #     before_load: true, compute: Duration::ZERO };
+//! #     waits_for: None, is_redirect: false, blocks_parser_at: None, blocks_scripts: false, before_dom_content_loaded: exchange == 0,
+//! #     before_load: true, compute: Duration::ZERO, imports: Vec::new() };
 //! # let graph = PageGraph { nodes: vec![node(0, Kind::Document, Trigger::Start),
 //! #     node(1, Kind::Image, Trigger::Bytes { parent: 0, at_byte: 500 })] };
 //! let ms = Instant::from_millis;
@@ -61,6 +63,7 @@
 mod layout;
 mod machine;
 mod main_thread;
+mod modules;
 mod open_nodes;
 mod outline;
 mod paint;

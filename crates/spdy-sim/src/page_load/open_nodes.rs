@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::outline::{Outline, Place, is_deferred, reveal_at};
+use super::outline::{Outline, Place, reveal_at};
 
 /// Open nodes of each document, the first one in the text first.
 type ByDocument<T> = BTreeMap<Option<usize>, BTreeSet<T>>;
@@ -13,6 +13,7 @@ pub(super) struct OpenNodes {
     sheets: ByDocument<Place>,
     /// The same style sheets with the offsets of their tags; imports have that of their sheet.
     sheet_tags: ByDocument<(u64, usize)>,
+    /// With their turns.
     deferred: ByDocument<Place>,
 }
 
@@ -26,8 +27,9 @@ impl OpenNodes {
             let tag = (reveal_at(&outline.nodes[place.0]), node);
             self.sheet_tags.entry(document).or_default().insert(tag);
         }
-        if is_deferred(facts) {
-            self.deferred.entry(document).or_default().insert(place);
+        if outline.is_deferred(node) {
+            let turn = outline.turn(node);
+            self.deferred.entry(document).or_default().insert(turn);
         }
     }
 
@@ -40,14 +42,18 @@ impl OpenNodes {
             let tag = (reveal_at(&outline.nodes[place.0]), node);
             remove(&mut self.sheet_tags, document, &tag);
         }
-        if is_deferred(facts) {
-            remove(&mut self.deferred, document, &place);
+        if outline.is_deferred(node) {
+            remove(&mut self.deferred, document, &outline.turn(node));
         }
     }
 
     /// True if a style sheet before `script` in its document is open.
     pub(super) fn has_sheet_before(&self, outline: &Outline<'_>, script: usize) -> bool {
-        has_before(&self.sheets, outline, script)
+        has_before(
+            &self.sheets,
+            outline.document[script],
+            outline.place(script),
+        )
     }
 
     /// True if a style sheet of `document` with a tag up to the byte `at` is open.
@@ -59,7 +65,11 @@ impl OpenNodes {
 
     /// True if a deferred script before `script` in its document is open.
     pub(super) fn has_deferred_before(&self, outline: &Outline<'_>, script: usize) -> bool {
-        has_before(&self.deferred, outline, script)
+        has_before(
+            &self.deferred,
+            outline.document[script],
+            outline.turn(script),
+        )
     }
 
     /// The first open deferred script of each document.
@@ -69,10 +79,9 @@ impl OpenNodes {
     }
 }
 
-fn has_before(nodes: &ByDocument<Place>, outline: &Outline<'_>, script: usize) -> bool {
-    let first = nodes.get(&outline.document[script]);
-    let first = first.and_then(BTreeSet::first);
-    first.is_some_and(|&first| first < outline.place(script))
+fn has_before(nodes: &ByDocument<Place>, document: Option<usize>, place: Place) -> bool {
+    let first = nodes.get(&document).and_then(BTreeSet::first);
+    first.is_some_and(|&first| first < place)
 }
 
 fn remove<T: Ord>(nodes: &mut ByDocument<T>, document: Option<usize>, entry: &T) {

@@ -3,6 +3,8 @@
 use spdy_page::graph::{Node, Trigger};
 use spdy_page::replica::Kind;
 
+use super::modules::ModuleOrder;
+
 /// A place in the text of a document: the node that stands there, and a node that has its place.
 pub(super) type Place = (usize, usize);
 
@@ -18,6 +20,7 @@ pub(super) struct Outline<'a> {
     anchor: Vec<usize>,
     /// True if that text names it, or names a redirect to it.
     in_text: Vec<bool>,
+    pub(super) modules: ModuleOrder,
 }
 
 impl<'a> Outline<'a> {
@@ -28,11 +31,15 @@ impl<'a> Outline<'a> {
             document: vec![None; nodes.len()],
             anchor: (0..nodes.len()).collect(),
             in_text: vec![false; nodes.len()],
+            modules: ModuleOrder::default(),
         };
         for at in 0..outline.reached.len() {
             outline.place_node(outline.reached[at]);
         }
         outline.reached.sort_unstable();
+        let mut in_page_order = outline.reached.clone();
+        in_page_order.sort_by_key(|&node| outline.place(node));
+        outline.modules = ModuleOrder::of(nodes, &in_page_order, &outline.document);
         outline
     }
 
@@ -58,16 +65,26 @@ impl<'a> Outline<'a> {
         Some((self.document[node].filter(|_| self.in_text[node])?, at))
     }
 
-    /// The place of `node` in the text of its document. An import has the place of its style sheet, and the target of a redirect that
-    /// of the redirect.
+    /// True for a script that runs after the parser has finished, and for what it imports: DOMContentLoaded waits for it, the parser
+    /// does not.
+    pub(super) fn is_deferred(&self, node: usize) -> bool {
+        let leader = &self.nodes[self.modules.leader(node)];
+        leader.kind == Kind::Script
+            && leader.before_dom_content_loaded
+            && leader.blocks_parser_at.is_none()
+    }
+
+    /// The place of `node` in the text of its document. An import has the place of its style sheet or script, and the target of a
+    /// redirect that of the redirect.
     pub(super) fn place(&self, node: usize) -> Place {
         (self.anchor[node], node)
     }
-}
 
-/// True for a script that runs after the parser has finished: DOMContentLoaded waits for it, the parser does not.
-pub(super) fn is_deferred(node: &Node) -> bool {
-    node.kind == Kind::Script && node.before_dom_content_loaded && node.blocks_parser_at.is_none()
+    /// The turn of `node` in the order of evaluation of its document: that of its place, but imports of modules come first.
+    pub(super) fn turn(&self, node: usize) -> Place {
+        let position = self.modules.position(node);
+        (position.unwrap_or(self.anchor[node]), node)
+    }
 }
 
 pub(super) fn parent_of(node: &Node) -> Option<usize> {

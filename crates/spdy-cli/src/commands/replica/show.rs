@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::Serialize;
-use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger, WaitsFor};
 use spdy_page::observation::{Failure, Observation};
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::{Exchange, Replica};
@@ -253,9 +253,11 @@ fn trigger_text(node: &Node, number: impl Fn(usize) -> usize) -> String {
         Trigger::Bytes { parent, at_byte } => format!("at byte {at_byte} of {}", number(*parent)),
         Trigger::Done { parent } => format!("after {}", number(*parent)),
     };
-    match node.layout_at {
-        _ if node.after_load => format!("{trigger}, after load"),
-        Some(_) => format!("{trigger}, by layout"),
+    match node.waits_for {
+        Some(WaitsFor::Parser { .. }) => format!("{trigger}, by an inline module"),
+        Some(WaitsFor::Layout { .. }) => format!("{trigger}, by layout or an inline script"),
+        Some(WaitsFor::DomContentLoaded) => format!("{trigger}, after DOMContentLoaded"),
+        Some(WaitsFor::Load) => format!("{trigger}, after load"),
         None => trigger,
     }
 }

@@ -410,7 +410,7 @@ impl Recording<'_> {
         self.notes.count(&exchanges);
         let watched = self.watched.as_ref();
         if let Some(watched) = watched {
-            set_compute_times(&mut exchanges, &watched.observations.compute);
+            set_compute_times(&mut exchanges, &watched.observations.compute_times());
             let requests = &watched.observations.requests;
             for _ in requests.iter().filter(|seen| seen.from_service_worker) {
                 self.notes.skip(FROM_SERVICE_WORKER);
@@ -484,15 +484,17 @@ impl Recording<'_> {
     }
 }
 
-/// Assigns evaluation times to the first script or style sheet at each URL.
-fn set_compute_times(exchanges: &mut [Exchange], compute: &BTreeMap<String, f64>) {
+/// Assigns evaluation times to the first script, style sheet, or document with inline scripts at each URL.
+fn set_compute_times(exchanges: &mut [Exchange], compute: &BTreeMap<&str, f64>) {
     let mut compute: HashMap<&str, f64> = compute
         .iter()
         .map(|(url, &time)| (without_fragment(url), time))
         .collect();
     for exchange in exchanges {
-        if matches!(exchange.kind, Kind::Script | Kind::Stylesheet)
-            && exchange.status().is_some_and(|status| status < 300)
+        if matches!(
+            exchange.kind,
+            Kind::Script | Kind::Stylesheet | Kind::Document
+        ) && exchange.status().is_some_and(|status| status < 300)
             && let Some(time) = compute.remove(exchange.key())
         {
             exchange.observed.compute = Some(seconds(time));

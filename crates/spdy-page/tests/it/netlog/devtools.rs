@@ -65,6 +65,30 @@ fn devtools_events_add_initiators_priorities_and_exact_times() {
 }
 
 #[test]
+fn a_module_has_the_times_of_its_compilation_and_of_the_evaluation_after_it() {
+    let mut observations = observations();
+    let event = |name: &str, at: u32, dur: u32, args: &str| {
+        format!(r#"{{"name":"{name}","ts":{at},"dur":{dur},"pid":1,"tid":1,"args":{args}}}"#)
+    };
+    let file = r#"{"fileName":"http://c.test:32799/s.js"}"#;
+    let events = [
+        event("v8.compileModule", 100, 30, file),
+        event("v8.evaluateModule", 200, 4000, "{}"),
+        event("v8.evaluateModule", 9000, 1, "{}"),
+    ];
+    let message = format!(
+        r#"{{"method":"Tracing.dataCollected","params":{{"value":[{}]}}}}"#,
+        events.join(",")
+    );
+    observations.take(&message, true);
+    let recorded = netlog::record(LOG.as_bytes(), "x", "x", &observations, &Limits::default());
+    let replica = recorded.unwrap().replica;
+    // 1,495 µs are of its evaluation as a classic script.
+    let compute = one(&replica, "/s.js", 200).observed.compute;
+    assert_eq!(compute, Some(Duration::from_micros(1495 + 4030)));
+}
+
+#[test]
 fn observed_requests_are_limited_to_a_recordings_maximum() {
     let limits = Limits {
         records: 10,

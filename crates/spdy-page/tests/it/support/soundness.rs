@@ -1,6 +1,6 @@
 //! Invariants of every replica and its graph, from any source.
 
-use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger, WaitsFor};
 use spdy_page::head::head_len;
 use spdy_page::replica::{Initiator, Kind, Replica};
 
@@ -58,7 +58,7 @@ pub(crate) fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
                 );
             }
         }
-        if let Some(at) = node.layout_at {
+        if let Some(at) = node.layout_at() {
             let mut document = node;
             while let Some(parent) = document.parent()
                 && (document.kind != Kind::Document || document == node)
@@ -76,7 +76,7 @@ pub(crate) fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
             "{what}: node {place} is waited for and is not"
         );
         assert!(
-            !(node.before_load && node.after_load),
+            !(node.before_load && node.waits_for == Some(WaitsFor::Load)),
             "{what}: node {place} is before and after load"
         );
         assert!(

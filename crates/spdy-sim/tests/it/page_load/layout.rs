@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger, WaitsFor};
 use spdy_page::replica::Kind;
 
 use crate::support::timeline::{
-    at, compute, document, expected, image, node, run, run_hinted, style, sync_script,
+    at, compute, deferred_script, document, expected, image, node, run, run_hinted, style,
+    sync_script,
 };
 
 /// The node, if layout up to `layout_at` requests it.
 fn styled(layout_at: u64, mut node: Node) -> Node {
-    node.layout_at = Some(layout_at);
+    let at_byte = layout_at;
+    node.waits_for = Some(WaitsFor::Layout { at_byte });
     node
 }
 
@@ -109,4 +111,22 @@ fn failures_release_layout() {
     assert_eq!(run(page, &[1]), expected(&[0, 91, -1, 191], 100.0, 291.0));
     let page = vec![document(), styled(900, image(at(100)))];
     assert_eq!(run(page, &[0]), expected(&[0, 99], 100.0, 199.0));
+}
+
+#[test]
+fn an_import_of_an_inline_module_is_requested_when_the_parser_has_passed_the_module() {
+    let import = Node {
+        waits_for: Some(WaitsFor::Parser { at_byte: 600 }),
+        ..deferred_script(at(600))
+    };
+    // The sheet arrives at 191 ms and the script at 195; the import does not wait for the other sheet.
+    let page = vec![
+        document(),
+        style(at(100)),
+        sync_script(500),
+        style(at(550)),
+        import,
+    ];
+    let times = [0, 91, 95, 96, 195];
+    assert_eq!(run(page, &[]), expected(&times, 295.0, 295.0));
 }

@@ -2,6 +2,7 @@
 
 mod hints;
 mod layout;
+mod modules;
 mod odd_pages;
 mod paint;
 mod preconnect;

@@ -1,7 +1,7 @@
 //! First and largest contentful paint.
 
 use spdy_clock::Instant;
-use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger, WaitsFor};
 use spdy_page::replica::Kind;
 use spdy_sim::page_load::{PageLoad, PaintPlan, RENDER_DELAY};
 
@@ -98,7 +98,7 @@ fn a_late_large_image_decides_the_largest_paint() {
 #[test]
 fn large_text_waits_at_most_three_seconds_for_its_font() {
     let font = Node {
-        layout_at: Some(500),
+        waits_for: Some(WaitsFor::Layout { at_byte: 500 }),
         ..node(Kind::Font, Trigger::Done { parent: 1 })
     };
     let nodes = || vec![document(), style(at(300)), font.clone()];

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use spdy_clock::Instant;
-use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger, WaitsFor};
 use spdy_page::replica::Kind;
 use spdy_sim::page_load::{PageLoad, priority_of};
 
@@ -132,9 +132,24 @@ fn resources_after_load_are_still_fetched() {
 }
 
 #[test]
+fn what_a_handler_of_dom_content_loaded_requests_delays_load() {
+    let page = vec![
+        document(),
+        sync_script(500),
+        Node {
+            waits_for: Some(WaitsFor::DomContentLoaded),
+            delay: Duration::from_millis(5),
+            ..image(Trigger::Done { parent: 1 })
+        },
+        deferred_script(at(900)),
+    ];
+    assert_eq!(run(page, &[]), expected(&[0, 95, 204, 99], 199.0, 304.0));
+}
+
+#[test]
 fn an_icon_is_requested_after_the_load_event() {
     let icon = |delay| Node {
-        after_load: true,
+        waits_for: Some(WaitsFor::Load),
         before_load: false,
         delay: Duration::from_millis(delay),
         ..image(at(500))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use spdy_page::graph::{Node, Trigger};
+use spdy_page::graph::{Node, Trigger, WaitsFor};
 use spdy_page::replica::Kind;
 
 use crate::support::timeline::{BODY, compute, document, node, run};
@@ -13,6 +13,15 @@ fn any_kind() -> impl Strategy<Value = Kind> {
     prop::sample::select(vec![
         Document, Stylesheet, Script, Script, Script, Font, Image, Media, Fetch, Other,
     ])
+}
+
+fn any_wait() -> impl Strategy<Value = WaitsFor> {
+    (0..BODY * 2).prop_flat_map(|at_byte| {
+        prop::sample::select(vec![
+            WaitsFor::Layout { at_byte },
+            WaitsFor::Parser { at_byte },
+        ])
+    })
 }
 
 fn any_node(index: usize) -> impl Strategy<Value = Node> {
@@ -27,9 +36,10 @@ fn any_node(index: usize) -> impl Strategy<Value = Node> {
         0..20_u64,
         0..20_u64,
         any::<[bool; 5]>(),
-        prop::option::of(0..BODY * 2),
+        prop::option::of(any_wait()),
+        prop::collection::vec(0..30_usize, 0..3),
     )
-        .prop_map(|(kind, trigger, delay, work, flags, layout_at)| {
+        .prop_map(|(kind, trigger, delay, work, flags, waits_for, imports)| {
             let [
                 blocks_parser,
                 blocks_scripts,
@@ -45,14 +55,17 @@ fn any_node(index: usize) -> impl Strategy<Value = Node> {
             };
             Node {
                 // No parser waits for what layout requests, not even behind a redirect.
-                layout_at: layout_at
-                    .filter(|_| matches!(kind, Kind::Font | Kind::Image) && !is_redirect),
+                waits_for: waits_for.filter(|_| {
+                    let is_waiting = matches!(kind, Kind::Font | Kind::Image | Kind::Script);
+                    is_waiting && offset.is_none() && !is_redirect
+                }),
                 delay: Duration::from_millis(delay),
                 is_redirect,
                 blocks_parser_at: offset,
                 blocks_scripts: blocks_scripts && kind == Kind::Stylesheet,
                 before_dom_content_loaded,
                 before_load,
+                imports,
                 ..compute(work, node(kind, trigger))
             }
         })

@@ -21,12 +21,12 @@ fn node(kind: Kind, trigger: Trigger, blocks_parser_at: Option<u64>) -> Node {
         delay: Duration::ZERO,
         is_redirect: false,
         blocks_parser_at,
-        layout_at: None,
-        after_load: false,
+        waits_for: None,
         blocks_scripts: false,
         before_dom_content_loaded: kind != Kind::Image,
         before_load: true,
         compute: Duration::ZERO,
+        imports: Vec::new(),
     }
 }
 

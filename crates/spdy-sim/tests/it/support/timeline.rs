@@ -22,12 +22,12 @@ pub(crate) fn node(kind: Kind, trigger: Trigger) -> Node {
         delay: Duration::ZERO,
         is_redirect: false,
         blocks_parser_at: None,
-        layout_at: None,
-        after_load: false,
+        waits_for: None,
         blocks_scripts: false,
         before_dom_content_loaded: false,
         before_load: true,
         compute: Duration::ZERO,
+        imports: Vec::new(),
     }
 }
 
