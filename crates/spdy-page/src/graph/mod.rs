@@ -10,6 +10,7 @@ pub(crate) mod from_replica;
 pub(crate) mod html;
 pub(crate) mod inference;
 mod module_imports;
+mod nodes;
 mod page_graph;
 pub mod preconnects;
 pub(crate) mod recorded_delay;

@@ -1,0 +1,209 @@
+//! The nodes of a graph, from the places of its exchanges.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::graph::builder::{Cause, GraphBuilder, Placement};
+use crate::graph::html::{Role, ScriptMode};
+use crate::graph::{
+    Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger, WaitsFor,
+};
+use crate::replica::{Exchange, Kind};
+
+impl GraphBuilder<'_> {
+    /// What `index` waits for after its trigger.
+    fn waits_for(&self, index: usize, placed: &Placement, causes: &[Cause]) -> Option<WaitsFor> {
+        if placed.by_handler_of.is_some() {
+            return placed.by_handler_of;
+        }
+        match causes[index] {
+            Cause::Inline {
+                at_byte,
+                is_import: true,
+                ..
+            } => Some(WaitsFor::Parser { at_byte }),
+            Cause::Inline { at_byte, .. } => Some(WaitsFor::Layout { at_byte }),
+            _ => {
+                let at_byte = self.layout_at(index, causes)?;
+                Some(WaitsFor::Layout { at_byte })
+            }
+        }
+    }
+
+    /// Where the document of `index` must be laid out before it is requested; `None` if layout does not request it.
+    fn layout_at(&self, index: usize, causes: &[Cause]) -> Option<u64> {
+        let document = self.laid_out_in(index)?;
+        if causes[index]
+            .parent()
+            .is_some_and(|parent| self.is_redirect(parent))
+        {
+            return None; // the redirect has waited
+        }
+        let named_at = match causes[index] {
+            Cause::Bytes { parent, at_byte } if parent == document => at_byte,
+            _ => 0,
+        };
+        Some(named_at.max(self.body_at(document).unwrap_or(0)))
+    }
+
+    /// The tree as nodes, parents first.
+    pub(crate) fn into_graph(self, load: Option<Duration>) -> PageGraph {
+        let exchanges = &self.exchanges;
+        let places: Vec<Placement> = self
+            .placed
+            .iter()
+            .enumerate()
+            .map(|(index, placed)| {
+                placed.unwrap_or_else(|| panic!("exchange {index} has no place"))
+            })
+            .collect();
+        let causes = spread(&places, &self.order, exchanges);
+
+        let mut children = vec![Vec::new(); exchanges.len()];
+        let mut queue = VecDeque::new();
+        for &index in &self.order {
+            match causes[index] {
+                Cause::Start => queue.push_back(index),
+                Cause::Bytes { parent, .. }
+                | Cause::Done { parent }
+                | Cause::Inline { parent, .. }
+                | Cause::Somewhere { parent } => children[parent].push(index),
+            }
+        }
+        let mut node_of = vec![usize::MAX; exchanges.len()];
+        let mut nodes = Vec::with_capacity(exchanges.len());
+        while let Some(index) = queue.pop_front() {
+            node_of[index] = nodes.len();
+            let mut own = std::mem::take(&mut children[index]);
+            // The sort is stable: resources discovered at the same time stay in the order of their placement.
+            own.sort_by_key(|&child| match causes[child] {
+                Cause::Bytes { at_byte, .. } | Cause::Inline { at_byte, .. } => {
+                    (places[child].used_at.unwrap_or(at_byte), Duration::ZERO)
+                }
+                _ => (u64::MAX, places[child].delay),
+            });
+            queue.extend(own);
+            nodes.push(self.node(index, &places[index], &causes, &node_of, load));
+        }
+        assert_eq!(
+            nodes.len(),
+            exchanges.len(),
+            "the start is an ancestor of every exchange"
+        );
+        for node in &mut nodes {
+            let imports = self.imports[node.exchange].iter();
+            node.imports = imports.map(|&import| node_of[import]).collect();
+        }
+        PageGraph { nodes }
+    }
+
+    fn node(
+        &self,
+        index: usize,
+        placed: &Placement,
+        causes: &[Cause],
+        node_of: &[usize],
+        load: Option<Duration>,
+    ) -> Node {
+        let exchange = &self.exchanges[index];
+        let is_redirect = self.is_redirect(index);
+        let trigger = match causes[index] {
+            Cause::Start => Trigger::Start,
+            Cause::Bytes { parent, at_byte }
+            | Cause::Inline {
+                parent, at_byte, ..
+            } => Trigger::Bytes {
+                parent: node_of[parent],
+                at_byte,
+            },
+            Cause::Done { parent } | Cause::Somewhere { parent } => Trigger::Done {
+                parent: node_of[parent],
+            },
+        };
+        // The load event waits for a lazy image whose bytes had begun to arrive: one in the window. An end before it is the sign.
+        // It waits for the first frame of a video, and not for its last byte. Requests by handlers of the load event begin just
+        // before its recorded time, and end after it. Recordings with priorities have times that are exact enough to see that.
+        let is_exact = exchange.observed.priority.is_some();
+        let compared = match exchange.kind == Kind::Media || is_exact {
+            true => exchange.finished(),
+            false => exchange.started,
+        };
+        let was_in_time = match (compared, load) {
+            (Some(time), Some(load)) => time <= load,
+            _ => placed.role != Role::Lazy,
+        };
+        let was_after_load = match (exchange.started, load) {
+            (Some(started), Some(load)) => started >= load,
+            _ => true,
+        };
+        // The tag of a script is the reference to its first redirect.
+        let mut named = index;
+        while let Cause::Done { parent } = causes[named]
+            && self.is_redirect(parent)
+        {
+            named = parent;
+        }
+        let blocks_parser_at = match (causes[named], placed.role) {
+            (Cause::Bytes { at_byte, .. }, Role::Script(ScriptMode::Sync)) if !is_redirect => {
+                Some(placed.used_at.unwrap_or(at_byte))
+            }
+            _ => None,
+        };
+        let cost = match exchange.kind {
+            _ if is_redirect => Duration::ZERO,
+            Kind::Script => SCRIPT_COST_PER_KB,
+            Kind::Stylesheet => STYLESHEET_COST_PER_KB,
+            _ => Duration::ZERO,
+        };
+        let transferred = exchange.body.len() as u64;
+        let guessed =
+            Duration::from_nanos((cost.as_nanos() as u64).saturating_mul(transferred) / 1000);
+        let compute = match exchange.observed.compute {
+            Some(seen) if !is_redirect => seen,
+            _ => guessed,
+        };
+        Node {
+            exchange: index,
+            kind: exchange.kind,
+            trigger,
+            waits_for: match placed.role == Role::Icon && was_after_load {
+                true => Some(WaitsFor::Load),
+                false => self.waits_for(index, placed, causes),
+            },
+            delay: placed.delay,
+            is_redirect,
+            blocks_parser_at,
+            blocks_scripts: placed.role == Role::Stylesheet { blocking: true },
+            before_dom_content_loaded: placed.before_dom_content_loaded,
+            // The load event waits for everything that DOMContentLoaded waits for, but not for data that a script fetches.
+            before_load: placed.before_dom_content_loaded
+                || placed.in_page && was_in_time && exchange.kind != Kind::Fetch,
+            compute,
+            imports: Vec::new(),
+        }
+    }
+}
+
+/// Causes with a byte for each [`Cause::Somewhere`]: evenly over the parent, in the order of placement.
+fn spread(places: &[Placement], order: &[usize], exchanges: &[Exchange]) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = places.iter().map(|placed| placed.cause).collect();
+    let mut total = vec![0u64; exchanges.len()];
+    for cause in &causes {
+        if let Cause::Somewhere { parent } = cause {
+            total[*parent] += 1;
+        }
+    }
+    let mut seen = vec![0u64; exchanges.len()];
+    for &index in order {
+        if let Cause::Somewhere { parent } = causes[index] {
+            seen[parent] += 1;
+            let length = exchanges[parent].body.len() as u64;
+            let at_byte = u128::from(length) * u128::from(seen[parent]) / u128::from(total[parent]);
+            causes[index] = Cause::Bytes {
+                parent,
+                at_byte: at_byte as u64,
+            };
+        }
+    }
+    causes
+}
