@@ -120,6 +120,16 @@ impl Dns {
         }
     }
 
+    /// True if the addresses of `origin`'s host are known.
+    pub(crate) fn is_resolved(&self, origin: &Origin) -> bool {
+        let is_answered = || {
+            let names = self.names.lock();
+            let lookup = names.get(self.name(origin));
+            lookup.is_some_and(|lookup| lookup.answered.is_set())
+        };
+        self.without_lookup(origin).is_some() || is_answered()
+    }
+
     /// The name that is looked up for `origin`.
     fn name<'a>(&'a self, origin: &'a Origin) -> &'a str {
         self.aliases.get(&origin.host).unwrap_or(&origin.host)

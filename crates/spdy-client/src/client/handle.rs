@@ -137,6 +137,21 @@ impl Client {
         }
     }
 
+    /// Opens one more connection to `origin` if requests wait for its first one, as browsers do when that takes long. Returns `false` if
+    /// its name is still being resolved: then nothing can be opened yet.
+    pub fn open_backup(&self, origin: &Origin) -> bool {
+        if !self.inner.connector.dns.is_resolved(origin) {
+            return false;
+        }
+        let mut state = self.inner.lock();
+        if !state.is_closed {
+            let now = self.inner.runtime.now();
+            state.pool.open_backup(now, origin);
+            self.inner.apply_pool_actions(state);
+        }
+        true
+    }
+
     /// Resolves the name of `origin` before there are requests.
     pub fn prefetch_name(&self, origin: &Origin) {
         if !self.inner.lock().is_closed {

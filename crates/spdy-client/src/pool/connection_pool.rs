@@ -167,6 +167,15 @@ impl Pool {
         }
     }
 
+    /// Opens one more connection to `origin` if requests wait for its first one, within the limit of its protocol.
+    pub fn open_backup(&mut self, now: Instant, origin: &Origin) {
+        self.sweep(now);
+        let is_waited_for = self.waiting(origin) > 0 && !self.is_connected(origin);
+        if is_waited_for && self.connections_of(origin).count() < self.limit(origin) {
+            self.open(origin);
+        }
+    }
+
     fn host(&mut self, origin: &Origin) -> &mut OriginState {
         let multiplexing = self.expected(origin);
         self.hosts

@@ -28,6 +28,23 @@ fn http1_opens_as_many_as_there_are_requests_up_to_six() {
 }
 
 #[test]
+fn a_backup_is_opened_while_requests_wait_for_the_first_connection() {
+    let mut pool = Pool::new(&[Protocol::Http1], 2, IDLE);
+    pool.open_backup(T0, &plain());
+    assert_eq!(actions(&mut pool), [""; 0], "no request waits");
+    enqueue(&mut pool, &plain(), 0..1);
+    pool.open_backup(T0, &plain());
+    assert_eq!(actions(&mut pool), ["+0", "+1"]);
+    pool.open_backup(T0, &plain());
+    assert_eq!(actions(&mut pool), [""; 0], "two are the limit");
+    pool.connected(T0, 1, Protocol::Http1, 1);
+    assert_eq!(actions(&mut pool), ["0>1"]);
+    enqueue(&mut pool, &plain(), 1..2);
+    pool.open_backup(T0, &plain());
+    assert_eq!(actions(&mut pool), [""; 0], "one is open");
+}
+
+#[test]
 fn an_origin_is_full_when_a_request_waits_on_open_connections() {
     let mut pool = Pool::new(&[Protocol::Http1], 2, IDLE);
     assert!(!pool.is_full(&plain()), "the origin is unknown");

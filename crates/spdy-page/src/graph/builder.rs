@@ -28,7 +28,7 @@ pub(crate) enum Cause {
     Done {
         parent: usize,
     },
-    /// By an inline script of the document `parent`, which ends at this byte.
+    /// By an inline script of the document `parent`, which names it up to this byte.
     Inline {
         parent: usize,
         at_byte: u64,
@@ -417,10 +417,11 @@ impl<'a> GraphBuilder<'a> {
         role == Some(Role::Script(ScriptMode::Defer))
     }
 
-    /// Preloaded modules that a module imports are used as that is.
+    /// Modules that a document preloads, and that a module imports, are used as that is.
     pub(crate) fn use_preloaded_modules(&mut self) {
         for (importer, imports) in self.imports.iter().enumerate() {
-            let Some(importer) = self.placed[importer] else {
+            let importer = self.placed[importer];
+            let Some(importer) = importer.filter(|it| matches!(it.role, Role::Script(_))) else {
                 continue;
             };
             for &import in imports {
@@ -428,7 +429,9 @@ impl<'a> GraphBuilder<'a> {
                     && placed.role == Role::Preload
                 {
                     placed.role = importer.role;
-                    placed.before_dom_content_loaded = importer.before_dom_content_loaded;
+                    // A frame may come after the event.
+                    placed.before_dom_content_loaded = importer.before_dom_content_loaded
+                        && placed.cause.parent() == Some(self.start);
                 }
             }
         }
@@ -443,7 +446,11 @@ impl<'a> GraphBuilder<'a> {
     pub(crate) fn is_deferred_or_async(&self, index: usize) -> bool {
         let role = self.placed[index].map(|placed| placed.role);
         let is_script = self.exchanges[index].kind == Kind::Script && !self.leads_on[index];
-        is_script && role != Some(Role::Script(ScriptMode::Sync))
+        let is_other = match role {
+            Some(Role::Script(mode)) => mode != ScriptMode::Sync,
+            _ => role == Some(Role::Preload),
+        };
+        is_script && is_other
     }
 
     /// The document whose layout requests `index`; `None` if layout does not request it.

@@ -123,13 +123,14 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
         }
         match tag.as_str() {
             "noscript" => dark_until = end_of(text, location.end, b"</noscript"),
-            "style" => {
+            // Self-closed in SVG, they have no text.
+            "style" if element.can_have_content() => {
                 dark_until = end_of(text, location.end, b"</style");
                 scan_style(&text[location.end..dark_until], location.end, &mut scan);
             }
             "script" => {
                 scan_element(element, location.end, &mut scan);
-                if !element.has_attribute("src") {
+                if element.can_have_content() && !element.has_attribute("src") {
                     dark_until = scan_script(element, text, location.end, &mut scan);
                 }
             }
@@ -353,6 +354,16 @@ mod tests {
         assert!(scan.references.is_sorted_by_key(|found| found.at));
         assert!(text[..scan.references[0].at].ends_with(b"href=a.css>"));
         assert!(text[..scan.last_script.unwrap()].ends_with(b"<script>"));
+    }
+
+    #[test]
+    fn self_closed_scripts_and_styles_of_svg_have_no_text() {
+        let scan = scan(
+            b"<svg><script href=x.js /><style/></svg><img src=a.png><script>inline()</script>",
+        );
+        let found = scan.references.iter().map(|found| found.url.as_str());
+        assert_eq!(found.collect::<Vec<_>>(), ["a.png"]);
+        assert_eq!(scan.inline_scripts.len(), 1);
     }
 
     #[test]

@@ -97,6 +97,20 @@ impl GraphBuilder<'_> {
         PageGraph { nodes }
     }
 
+    /// The offset behind the tag of `index`, also if that names the first of the redirects to it.
+    fn tag_of(&self, index: usize, placed: &Placement, causes: &[Cause]) -> Option<u64> {
+        let mut named = index;
+        while let Cause::Done { parent } = causes[named]
+            && self.is_redirect(parent)
+        {
+            named = parent;
+        }
+        match causes[named] {
+            Cause::Bytes { at_byte, .. } => Some(placed.used_at.unwrap_or(at_byte)),
+            _ => None,
+        }
+    }
+
     fn node(
         &self,
         index: usize,
@@ -136,30 +150,27 @@ impl GraphBuilder<'_> {
             (Some(started), Some(load)) => started >= load,
             _ => true,
         };
-        // The tag of a script is the reference to its first redirect.
-        let mut named = index;
-        while let Cause::Done { parent } = causes[named]
-            && self.is_redirect(parent)
-        {
-            named = parent;
-        }
-        let blocks_parser_at = match (causes[named], placed.role) {
-            (Cause::Bytes { at_byte, .. }, Role::Script(ScriptMode::Sync)) if !is_redirect => {
-                Some(placed.used_at.unwrap_or(at_byte))
-            }
+        let blocks_parser_at = match placed.role {
+            Role::Script(ScriptMode::Sync) if !is_redirect => self.tag_of(index, placed, causes),
             _ => None,
         };
+        // A sheet that is a script by its kind would wait for scripts that wait for it.
+        let is_sheet = is_redirect || exchange.kind != Kind::Script;
         let cost = match exchange.kind {
             _ if is_redirect => Duration::ZERO,
             Kind::Script => SCRIPT_COST_PER_KB,
             Kind::Stylesheet => STYLESHEET_COST_PER_KB,
             _ => Duration::ZERO,
         };
+        let has_cost = matches!(
+            exchange.kind,
+            Kind::Script | Kind::Stylesheet | Kind::Document
+        );
         let transferred = exchange.body.len() as u64;
         let guessed =
             Duration::from_nanos((cost.as_nanos() as u64).saturating_mul(transferred) / 1000);
         let compute = match exchange.observed.compute {
-            Some(seen) if !is_redirect => seen,
+            Some(seen) if has_cost && !is_redirect => seen,
             _ => guessed,
         };
         Node {
@@ -173,7 +184,7 @@ impl GraphBuilder<'_> {
             delay: placed.delay,
             is_redirect,
             blocks_parser_at,
-            blocks_scripts: placed.role == Role::Stylesheet { blocking: true },
+            blocks_scripts: placed.role == Role::Stylesheet { blocking: true } && is_sheet,
             before_dom_content_loaded: placed.before_dom_content_loaded,
             // The load event waits for everything that DOMContentLoaded waits for, but not for data that a script fetches.
             before_load: placed.before_dom_content_loaded

@@ -23,9 +23,10 @@ pub(crate) struct RecordedEvaluation {
 struct Stop {
     document: usize,
     at_byte: u64,
-    is_script: bool,
     /// When it and all before it had been evaluated.
     passed: Duration,
+    /// The same of the last script up to it.
+    passed_script: Option<Duration>,
 }
 
 /// A script or sheet in a text: document, offset and exchange.
@@ -75,7 +76,7 @@ impl RecordedEvaluation {
         let mut modules = Modules::of(plan, &mut evaluation.evaluated);
         let mut last: HashMap<usize, Duration> = HashMap::new();
         for (document, _, index) in deferred {
-            let parsed = passed(&evaluation.stops, document, u64::MAX);
+            let parsed = up_to(&evaluation.stops, document, u64::MAX).map(|last| last.passed);
             let parsed = parsed.max(exchanges[document].finished());
             let before = parsed.max(last.get(&document).copied()).unwrap_or_default();
             last.insert(document, modules.run(index, before));
@@ -90,15 +91,21 @@ impl RecordedEvaluation {
     fn pass_blocking(&mut self, exchanges: &[Exchange], blocking: &[Tag]) {
         for &(document, at_byte, index) in blocking {
             let exchange = &exchanges[index];
-            let before = passed(&self.stops, document, at_byte).unwrap_or_default();
+            let last = up_to(&self.stops, document, at_byte);
+            let before = last.map_or(Duration::ZERO, |last| last.passed);
+            let script_before = last.and_then(|last| last.passed_script);
             let end = exchange.finished().unwrap_or_default();
             let after = end.max(before).saturating_add(compute(exchange));
             let is_script = exchange.kind == Kind::Script;
             self.stops.push(Stop {
                 document,
                 at_byte,
-                is_script,
                 passed: after,
+                passed_script: if is_script {
+                    Some(after)
+                } else {
+                    script_before
+                },
             });
             // A sheet itself waits for nothing.
             let own = end.saturating_add(compute(exchange));
@@ -113,26 +120,21 @@ impl RecordedEvaluation {
 
     /// When an inline script at the byte `at` of `document` could run: after the scripts and sheets before it. `None` without any.
     pub(crate) fn passed(&self, document: usize, at: u64) -> Option<Duration> {
-        passed(&self.stops, document, at)
+        up_to(&self.stops, document, at).map(|last| last.passed)
     }
 
     /// When the parser of `document` had passed the scripts up to the byte `at`; `None` without any.
     pub(crate) fn passed_script(&self, document: usize, at: u64) -> Option<Duration> {
-        let mut stops = up_to(&self.stops, document, at);
-        stops.find(|stop| stop.is_script).map(|stop| stop.passed)
+        up_to(&self.stops, document, at)?.passed_script
     }
 }
 
-fn passed(stops: &[Stop], document: usize, at: u64) -> Option<Duration> {
-    up_to(stops, document, at).next().map(|stop| stop.passed)
-}
-
-/// The scripts and sheets of `document` up to the byte `at`, the last one first.
-fn up_to(stops: &[Stop], document: usize, at: u64) -> impl Iterator<Item = &Stop> {
+/// The last script or sheet of `document` up to the byte `at`.
+fn up_to(stops: &[Stop], document: usize, at: u64) -> Option<&Stop> {
     let is_up_to = |stop: &Stop| (stop.document, stop.at_byte) <= (document, at);
     let until = stops.partition_point(is_up_to);
-    let before = stops[..until].iter().rev();
-    before.take_while(move |stop| stop.document == document)
+    let last = stops[..until].last()?;
+    (last.document == document).then_some(last)
 }
 
 fn compute(exchange: &Exchange) -> Duration {

@@ -194,3 +194,36 @@ fn a_deferred_script_requests_when_it_runs_and_not_after_the_event() {
     assert_eq!((parent, chunk.waits_for), (1, None));
     assert_eq!(chunk.delay, ms(89));
 }
+
+#[test]
+fn the_event_does_not_wait_for_a_frame_that_its_handler_inserts() {
+    let html = "<script src=h.js></script><script type=module src=app.js></script>";
+    let others = [
+        ("h.js", Kind::Script, 100),
+        ("app.js", Kind::Script, 100),
+        ("f.html", Kind::Document, 2_000),
+        ("lib.js", Kind::Script, 2_010),
+    ];
+    let mut replica = page(html, &others);
+    replica.exchanges[2].body = "import './lib.js'".into();
+    replica.exchanges[3].body = "<link rel=modulepreload href=lib.js>".into();
+    replica.exchanges[3].initiator = Initiator::Resource {
+        index: 1,
+        at_byte: None,
+    };
+    let (frame, _) = placed(&replica, 3);
+    assert_eq!(frame.waits_for, Some(WaitsFor::DomContentLoaded));
+    let (preload, parent) = placed(&replica, 4);
+    assert_eq!((parent, preload.before_dom_content_loaded), (3, false));
+}
+
+#[test]
+fn an_icon_that_is_a_script_imports_nothing() {
+    let html = "<link rel=icon href=i.js><link rel=modulepreload href=lib.js>";
+    let others = [("i.js", Kind::Script, 100), ("lib.js", Kind::Script, 100)];
+    let mut replica = page(html, &others);
+    replica.load = None;
+    replica.exchanges[1].body = "import './lib.js'".into();
+    let (preload, _) = placed(&replica, 2);
+    assert_eq!(preload.waits_for, None);
+}

@@ -12,7 +12,7 @@ use spdy_page::replica::Exchange;
 use crate::load::LoadDriver;
 use crate::load::http_priority::priority_field;
 use crate::load::recorded_request::uri_of;
-use crate::options::{CONNECTIONS_OF_NAVIGATION, Scheduler};
+use crate::options::{BACKUP_AFTER, CONNECTIONS_OF_NAVIGATION, Scheduler};
 use crate::page_load::{Request, UrgencyPlan};
 
 impl LoadDriver<'_> {
@@ -52,6 +52,32 @@ impl LoadDriver<'_> {
         }
         if let Ok(origin) = Origin::of_request(http_request) {
             self.client.preconnect(&origin, CONNECTIONS_OF_NAVIGATION);
+        }
+    }
+
+    /// The origin of `http_request` if it is the first one to it and a browser opens another connection when the first takes long:
+    /// over TCP.
+    pub(super) fn backup_origin<B>(&self, http_request: &HttpRequest<B>) -> Option<Origin> {
+        if self.options.scheduler == Scheduler::None {
+            return None;
+        }
+        let origin = Origin::of_request(http_request).ok()?;
+        let protocol = self
+            .page
+            .protocol_for(self.protocol, self.options, &origin.host);
+        let is_first = || self.record().origins.insert(origin.clone());
+        (protocol != Protocol::Http3 && is_first()).then_some(origin)
+    }
+
+    /// Opens another connection to `origin` as soon as its name is known and requests have waited for its first one for
+    /// [`BACKUP_AFTER`]. The time begins again if the name is not known yet.
+    pub(super) async fn open_backup(&self, origin: &Origin) {
+        loop {
+            let due = self.runtime.now() + BACKUP_AFTER;
+            self.runtime.sleep_until(due).await;
+            if self.client.open_backup(origin) {
+                return;
+            }
         }
     }
 

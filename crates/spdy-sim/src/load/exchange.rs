@@ -1,11 +1,13 @@
 //! One exchange of a page load: the request as the client sends it, the cache, the response, and the check of its body.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body::Body as _;
 use spdy::body::Body;
@@ -23,6 +25,19 @@ use crate::load::proxied_content::{BodyDecoder, ProxiedContent};
 use crate::load::{LoadDriver, WaterfallRow};
 use crate::options::Cache;
 use crate::page_load::{PageLoad, Request};
+
+/// Runs `meanwhile` until `fetch` ends.
+async fn while_waiting<T>(
+    fetch: impl Future<Output = T>,
+    meanwhile: impl Future<Output = ()>,
+) -> T {
+    let (mut fetch, mut meanwhile) = (pin!(fetch), pin!(meanwhile.fuse()));
+    poll_fn(|cx| {
+        let _ = meanwhile.as_mut().poll(cx);
+        fetch.as_mut().poll(cx)
+    })
+    .await
+}
 
 impl<'a> LoadDriver<'a> {
     /// Runs one request and its response, from the page's request to the last byte.
@@ -60,9 +75,15 @@ impl<'a> LoadDriver<'a> {
             first_byte: request.needed,
             done: request.needed,
         };
-        let fetched = self
-            .fetch(request, exchange, http_request, held, &mut row, machine)
-            .await;
+        let backup_origin = http_request.as_ref().ok();
+        let backup_origin = backup_origin.and_then(|request| self.backup_origin(request));
+        let backup = async {
+            if let Some(origin) = &backup_origin {
+                self.open_backup(origin).await;
+            }
+        };
+        let fetch = self.fetch(request, exchange, http_request, held, &mut row, machine);
+        let fetched = while_waiting(fetch, backup).await;
         let now = self.runtime.now();
         row.done = now;
         let mut record = self.record();
@@ -182,7 +203,7 @@ impl<'a> LoadDriver<'a> {
         let (heads, mut heard) = InterimResponses::channel();
         http_request.extensions_mut().insert(heads);
         let mut answer = self.client.send(http_request, request.priority);
-        std::future::poll_fn(|cx| {
+        poll_fn(|cx| {
             let answer = answer.as_mut().poll(cx);
             while let Poll::Ready(Some(head)) = heard.poll_recv(cx) {
                 let hinted = through.hinted_nodes(&head.headers);
@@ -293,7 +314,7 @@ struct ProxiedBodyDecoder {
 /// The next bytes of a body; trailers are skipped.
 async fn next_piece(mut body: Pin<&mut Body>) -> Option<Result<Bytes, spdy::body::BoxError>> {
     loop {
-        match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await? {
+        match poll_fn(|cx| body.as_mut().poll_frame(cx)).await? {
             Ok(frame) => {
                 if let Ok(piece) = frame.into_data() {
                     return Some(Ok(piece));

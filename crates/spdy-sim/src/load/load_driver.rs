@@ -20,6 +20,7 @@ use futures_util::stream::FuturesUnordered;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_client::client::{Client, Stats};
+use spdy_client::origin::Origin;
 use spdy_clock::Instant;
 
 use crate::load::proxied_content::ProxiedContent;
@@ -45,6 +46,8 @@ pub(super) struct LoadRecord {
     /// The page is loaded; only connections are still closed.
     is_over: bool,
     pub(super) failures: Vec<String>,
+    /// Where requests were sent.
+    pub(super) origins: BTreeSet<Origin>,
     /// Nodes of failed requests.
     pub(super) failed: BTreeSet<usize>,
 }

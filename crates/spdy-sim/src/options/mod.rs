@@ -22,5 +22,5 @@ pub use push::{Push, UnknownPush};
 
 pub use race_protocol::{RaceProtocol, UnknownRaceProtocol};
 
-pub(crate) use scheduler::CONNECTIONS_OF_NAVIGATION;
+pub(crate) use scheduler::{BACKUP_AFTER, CONNECTIONS_OF_NAVIGATION};
 pub use scheduler::{Scheduler, UnknownScheduler};

@@ -5,9 +5,13 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Connections that a navigation opens to the document's host, as captures of Chromium show.
 pub(crate) const CONNECTIONS_OF_NAVIGATION: usize = 2;
+
+/// How long a request waits for the first connection to a host before another one is opened (`kMaxConnectRetryIntervalMs` in Chromium).
+pub(crate) const BACKUP_AFTER: Duration = Duration::from_millis(250);
 
 /// The scheduler that delays requests before they are passed to a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -27,11 +27,10 @@ impl PageLoad<'_> {
     /// Requests what the parsers of inline modules find now.
     pub(super) fn request_parsed(&mut self, now: Instant) {
         for document in documents(&self.awaiting_parser) {
-            while let Some(node) = first(&self.awaiting_parser, document, |at| {
-                self.has_parsed(document, at)
-            }) {
-                remove(&mut self.awaiting_parser, document, node);
-                self.request_from(now, now, node.1);
+            let is_reached = |at: u64| self.has_parsed(document, at);
+            let reached = reached(&self.awaiting_parser, document, is_reached);
+            for node in take(&mut self.awaiting_parser, document, reached) {
+                self.request_from(now, now, node);
             }
         }
     }
@@ -39,11 +38,10 @@ impl PageLoad<'_> {
     /// Requests what layout finds now.
     pub(super) fn lay_out(&mut self, now: Instant) {
         for document in documents(&self.awaiting_layout) {
-            while let Some(node) = first(&self.awaiting_layout, document, |at| {
-                self.can_lay_out(document, at)
-            }) {
-                remove(&mut self.awaiting_layout, document, node);
-                self.request_from(now, self.main_thread_free.max(now), node.1);
+            let is_reached = |at: u64| self.can_lay_out(document, at);
+            let reached = reached(&self.awaiting_layout, document, is_reached);
+            for node in take(&mut self.awaiting_layout, document, reached) {
+                self.request_from(now, self.main_thread_free.max(now), node);
             }
         }
     }
@@ -56,22 +54,22 @@ fn documents(awaiting: &AwaitingPlace) -> Vec<usize> {
     awaiting.keys().copied().collect()
 }
 
-/// The first place in `document`, if it is `reached`.
-fn first(
-    awaiting: &AwaitingPlace,
-    document: usize,
-    reached: impl Fn(u64) -> bool,
-) -> Option<(u64, usize)> {
-    let first = awaiting.get(&document)?.first();
-    first.copied().filter(|&(at, _)| reached(at))
+/// How many of the places in `document` are reached.
+fn reached(awaiting: &AwaitingPlace, document: usize, is_reached: impl Fn(u64) -> bool) -> usize {
+    let places = awaiting.get(&document).into_iter().flatten();
+    places.take_while(|&&(at, _)| is_reached(at)).count()
 }
 
-/// Removes `place`. A request of what a hint has loaded ends at once, and looks for the first place again: so this comes before it.
-fn remove(awaiting: &mut AwaitingPlace, document: usize, place: (u64, usize)) {
-    if let Some(places) = awaiting.get_mut(&document) {
-        places.remove(&place);
-        if places.is_empty() {
-            awaiting.remove(&document);
-        }
+/// Removes the first `count` places in `document`, and returns their nodes. A request of what a hint has loaded ends at once and comes
+/// back to this file, so all of them are removed before the first request.
+fn take(awaiting: &mut AwaitingPlace, document: usize, count: usize) -> Vec<usize> {
+    let Some(places) = awaiting.get_mut(&document) else {
+        return Vec::new();
+    };
+    let nodes = (0..count).map_while(|_| places.pop_first());
+    let nodes = nodes.map(|(_, node)| node).collect();
+    if places.is_empty() {
+        awaiting.remove(&document);
     }
+    nodes
 }

@@ -34,6 +34,8 @@ pub(crate) fn assert_sound(replica: &Replica, what: &str) {
 /// The invariants of a graph: one node per exchange, one start, parents before children, offsets within bodies.
 pub(crate) fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
     let mut seen = vec![false; replica.exchanges.len()];
+    // What each node or one above it waits for.
+    let mut waits: Vec<[bool; 2]> = Vec::new();
     for (place, node) in graph.nodes.iter().enumerate() {
         assert!(
             !std::mem::replace(&mut seen[node.exchange], true),
@@ -75,8 +77,17 @@ pub(crate) fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
             node.before_load || !node.before_dom_content_loaded,
             "{what}: node {place} is waited for and is not"
         );
+        let own =
+            [WaitsFor::DomContentLoaded, WaitsFor::Load].map(|event| node.waits_for == Some(event));
+        let above = node.parent().map_or([false; 2], |parent| waits[parent]);
+        let [after_dom_content_loaded, after_load] = [0, 1].map(|event| own[event] || above[event]);
+        waits.push([after_dom_content_loaded, after_load]);
         assert!(
-            !(node.before_load && node.waits_for == Some(WaitsFor::Load)),
+            !(node.before_dom_content_loaded && (after_dom_content_loaded || after_load)),
+            "{what}: node {place} is before and after DOMContentLoaded"
+        );
+        assert!(
+            !(node.before_load && after_load),
             "{what}: node {place} is before and after load"
         );
         assert!(
