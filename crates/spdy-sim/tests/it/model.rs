@@ -26,7 +26,7 @@ lulic:1024kbit:50ms https: load 12100.300 ms, DOMContentLoaded 1050.300 ms, 7790
 lulic:1024kbit:50ms spdy: load 8450.300 ms, DOMContentLoaded 1050.300 ms, 23171 B up, 363546 B down
 lulic:1024kbit:50ms h2: load 9440.300 ms, DOMContentLoaded 1050.300 ms, 24235 B up, 363434 B down
 lulic:1024kbit:50ms h3: load 7220.300 ms, DOMContentLoaded 790.300 ms, 37783 B up, 365707 B down
-cable spdy browser: load 884.400 ms, DOMContentLoaded 174.705 ms, 45533 B up, 404160 B down
+cable spdy browser: load 894.608 ms, DOMContentLoaded 174.705 ms, 48109 B up, 410592 B down
 cable h3 browser: load 895.702 ms, DOMContentLoaded 142.385 ms, 57787 B up, 376792 B down
 cable spdy accelerator: load 694.250 ms, DOMContentLoaded 137.691 ms, 11970 B up, 343361 B down
 cable h2 accelerator: load 684.966 ms, DOMContentLoaded 137.409 ms, 9972 B up, 339050 B down
