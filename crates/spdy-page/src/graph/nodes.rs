@@ -156,23 +156,19 @@ impl GraphBuilder<'_> {
         };
         // A sheet that is a script by its kind would wait for scripts that wait for it.
         let is_sheet = is_redirect || exchange.kind != Kind::Script;
-        let cost = match exchange.kind {
-            _ if is_redirect => Duration::ZERO,
-            Kind::Script => SCRIPT_COST_PER_KB,
-            Kind::Stylesheet => STYLESHEET_COST_PER_KB,
-            _ => Duration::ZERO,
+        let cost_per_kb = match exchange.kind {
+            _ if is_redirect => None,
+            Kind::Script => Some(SCRIPT_COST_PER_KB),
+            Kind::Stylesheet => Some(STYLESHEET_COST_PER_KB),
+            Kind::Document => Some(Duration::ZERO),
+            _ => None,
         };
-        let has_cost = matches!(
-            exchange.kind,
-            Kind::Script | Kind::Stylesheet | Kind::Document
-        );
         let transferred = exchange.body.len() as u64;
-        let guessed =
-            Duration::from_nanos((cost.as_nanos() as u64).saturating_mul(transferred) / 1000);
-        let compute = match exchange.observed.compute {
-            Some(seen) if has_cost && !is_redirect => seen,
-            _ => guessed,
-        };
+        let compute = cost_per_kb.map(|cost| {
+            let guessed = (cost.as_nanos() as u64).saturating_mul(transferred) / 1000;
+            let guessed = Duration::from_nanos(guessed);
+            exchange.observed.compute.unwrap_or(guessed)
+        });
         Node {
             exchange: index,
             kind: exchange.kind,
@@ -189,7 +185,7 @@ impl GraphBuilder<'_> {
             // The load event waits for everything that DOMContentLoaded waits for, but not for data that a script fetches.
             before_load: placed.before_dom_content_loaded
                 || placed.in_page && was_in_time && exchange.kind != Kind::Fetch,
-            compute,
+            compute: compute.unwrap_or_default(),
             imports: Vec::new(),
         }
     }

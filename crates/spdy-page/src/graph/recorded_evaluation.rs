@@ -164,18 +164,7 @@ impl<'a> Modules<'a> {
     /// Evaluates what `entry` imports and has not been evaluated, then `entry`, not before the time `from`. Returns the end.
     fn run(&mut self, entry: usize, from: Duration) -> Duration {
         let mut now = from.max(self.complete[entry]);
-        let mut stack = Vec::new();
-        if !std::mem::replace(&mut self.is_seen[entry], true) {
-            stack.push((entry, 0));
-        }
-        while let Some((index, next)) = stack.pop() {
-            if let Some(&import) = self.imports[index].get(next) {
-                stack.push((index, next + 1));
-                if !std::mem::replace(&mut self.is_seen[import], true) {
-                    stack.push((import, 0));
-                }
-                continue;
-            }
+        for index in imports_first(self.imports, &mut self.is_seen, entry) {
             now = now.saturating_add(compute(&self.exchanges[index]));
             self.evaluated[index] = self.exchanges[index].finished().map(|_| now);
         }
@@ -189,21 +178,30 @@ fn complete(exchanges: &[Exchange], imports: &[Vec<usize>]) -> Vec<Duration> {
     let mut complete: Vec<Duration> = exchanges.iter().map(end).collect();
     let mut is_seen = vec![false; exchanges.len()];
     for first in 0..exchanges.len() {
-        let mut stack = Vec::new();
-        if !std::mem::replace(&mut is_seen[first], true) {
-            stack.push((first, 0));
-        }
-        while let Some((index, next)) = stack.pop() {
-            if let Some(&import) = imports[index].get(next) {
-                stack.push((index, next + 1));
-                if !std::mem::replace(&mut is_seen[import], true) {
-                    stack.push((import, 0));
-                }
-                continue;
-            }
+        for index in imports_first(imports, &mut is_seen, first) {
             let of_imports = imports[index].iter().map(|&import| complete[import]);
             complete[index] = of_imports.fold(complete[index], Duration::max);
         }
     }
     complete
+}
+
+/// `entry` and what it imports, directly or by others, without those that are seen; each after its imports. Marks them as seen.
+fn imports_first(imports: &[Vec<usize>], is_seen: &mut [bool], entry: usize) -> Vec<usize> {
+    let mut in_order = Vec::new();
+    let mut stack = Vec::new();
+    if !std::mem::replace(&mut is_seen[entry], true) {
+        stack.push((entry, 0));
+    }
+    while let Some((index, next)) = stack.pop() {
+        let Some(&import) = imports[index].get(next) else {
+            in_order.push(index);
+            continue;
+        };
+        stack.push((index, next + 1));
+        if !std::mem::replace(&mut is_seen[import], true) {
+            stack.push((import, 0));
+        }
+    }
+    in_order
 }

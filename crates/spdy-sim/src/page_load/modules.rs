@@ -103,7 +103,7 @@ impl ModuleOrder {
 }
 
 /// What requests a node.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 struct Requester {
     /// The node that names it, perhaps by redirects.
     by: Option<usize>,
