@@ -28,11 +28,11 @@ pub(crate) enum Cause {
     Done {
         parent: usize,
     },
-    /// By an inline script of the document `parent`, which names it up to this byte.
+    /// By an inline script of the document `parent`: one that names it up to this byte, or a module that ends there and imports it.
     Inline {
         parent: usize,
         at_byte: u64,
-        /// It is a module that imports it statically. Then it is requested before the script runs.
+        /// A module imports it statically. So it is requested before the module runs.
         is_import: bool,
     },
 }

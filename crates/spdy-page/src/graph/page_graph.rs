@@ -11,7 +11,8 @@
 //!
 //! **Layout.** A font or image that a style sheet or `style` attribute names, and a lazy image, also wait for layout of their
 //! document: of its body's start, or of their own tag. What an inline script requests waits for the same up to the place that names it,
-//! because both need the parser and the style sheets before; only a script in a recording without times of evaluation does not. What an inline module imports waits only for the parser.
+//! because both need the parser and the style sheets before. In a recording without times of evaluation, a script that an inline script
+//! names is known with its bytes. What an inline module imports waits only for the parser.
 //!
 //! **Rules of time.** A resource that a parser finds is requested without delay, except in recordings by this project. A resource that a
 //! script requested is delayed by the recorded time from when the script can have run to its own start, at most [`MAX_DELAY`]: a
