@@ -1,5 +1,7 @@
 //! The client's counters.
 
+use std::ops::Add;
+
 use spdy_net::header_bytes::HeaderBytes;
 
 /// The client's counters.
@@ -23,6 +25,26 @@ pub struct Stats {
     pub response_header_bytes: u64,
     /// The same heads as encoded on the wire.
     pub response_header_bytes_wire: u64,
+}
+
+/// The counts of several clients together.
+impl Add for Stats {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            connections: self.connections + other.connections,
+            resumed: self.resumed + other.resumed,
+            shared: self.shared + other.shared,
+            requests: self.requests + other.requests,
+            request_header_bytes: self.request_header_bytes + other.request_header_bytes,
+            request_header_bytes_wire: self.request_header_bytes_wire
+                + other.request_header_bytes_wire,
+            response_header_bytes: self.response_header_bytes + other.response_header_bytes,
+            response_header_bytes_wire: self.response_header_bytes_wire
+                + other.response_header_bytes_wire,
+        }
+    }
 }
 
 /// `stats` plus the header bytes of one more connection.

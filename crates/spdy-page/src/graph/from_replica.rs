@@ -17,7 +17,7 @@ impl PageGraph {
         let mut plan = GraphBuilder::new(&replica.exchanges, replica.start);
         plan.place_start();
         inference::place_rest(&mut plan, replica);
-        plan.into_graph(replica.load)
+        plan.into_graph(replica)
     }
 }
 

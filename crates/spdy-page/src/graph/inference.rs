@@ -25,7 +25,7 @@ use crate::graph::module_imports::ModuleImports;
 use crate::graph::recorded_delay::{self, NEAR};
 use crate::graph::{MAX_DELAY, WaitsFor};
 use crate::head::{self, Head};
-use crate::replica::{Initiator, Kind, Replica, without_fragment};
+use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
 /// A request that starts this soon after the end of a document was in its last bytes.
 const SLACK: Duration = Duration::from_millis(10);
@@ -289,6 +289,9 @@ impl<'a> Inference<'a> {
             }
             None => {}
         }
+        if is_icon(exchange) {
+            return (whole, Duration::ZERO); // by no script
+        }
         if let Some(parent) = self.callback(plan, index, document) {
             return (Cause::Done { parent }, Duration::ZERO);
         }
@@ -444,7 +447,7 @@ impl<'a> Inference<'a> {
                 blocking: by_parser,
             },
             Kind::Document => Role::Frame,
-            Kind::Image if exchange.url.path().ends_with("/favicon.ico") => Role::Icon,
+            _ if is_icon(exchange) => Role::Icon,
             Kind::Image | Kind::Font if self.replica.exchanges[parent].kind == Kind::Stylesheet => {
                 Role::Styled
             }
@@ -472,4 +475,9 @@ impl<'a> Inference<'a> {
             before_dom_content_loaded: before_dom_content_loaded && in_time,
         }
     }
+}
+
+/// True for an icon that a browser requests without a reference to it.
+fn is_icon(exchange: &Exchange) -> bool {
+    exchange.kind == Kind::Image && exchange.url.path().ends_with("/favicon.ico")
 }

@@ -8,11 +8,17 @@ use crate::graph::html::{Role, ScriptMode};
 use crate::graph::{
     Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger, WaitsFor,
 };
-use crate::replica::{Exchange, Kind};
+use crate::replica::{Exchange, Kind, Replica};
 
 impl GraphBuilder<'_> {
     /// What `index` waits for after its trigger.
-    fn waits_for(&self, index: usize, placed: &Placement, causes: &[Cause]) -> Option<WaitsFor> {
+    fn waits_for(
+        &self,
+        index: usize,
+        placed: &Placement,
+        causes: &[Cause],
+        dom_content_loaded: Option<Duration>,
+    ) -> Option<WaitsFor> {
         if placed.by_handler_of.is_some() {
             return placed.by_handler_of;
         }
@@ -22,7 +28,15 @@ impl GraphBuilder<'_> {
                 is_import: true,
                 ..
             } => Some(WaitsFor::Parser { at_byte }),
-            Cause::Inline { at_byte, .. } => Some(WaitsFor::Layout { at_byte }),
+            Cause::Inline { at_byte, .. } => {
+                let started = self.exchanges[index].started;
+                let was_in_parser = placed.in_page
+                    && matches!((started, dom_content_loaded), (Some(at), Some(end)) if at <= end);
+                Some(match was_in_parser {
+                    true => WaitsFor::InlineScript { at_byte },
+                    false => WaitsFor::Layout { at_byte },
+                })
+            }
             _ => {
                 let at_byte = self.layout_at(index, causes)?;
                 Some(WaitsFor::Layout { at_byte })
@@ -47,7 +61,7 @@ impl GraphBuilder<'_> {
     }
 
     /// The tree as nodes, parents first.
-    pub(crate) fn into_graph(self, load: Option<Duration>) -> PageGraph {
+    pub(crate) fn into_graph(self, replica: &Replica) -> PageGraph {
         let exchanges = &self.exchanges;
         let places: Vec<Placement> = self
             .placed
@@ -83,7 +97,7 @@ impl GraphBuilder<'_> {
                 _ => (u64::MAX, places[child].delay),
             });
             queue.extend(own);
-            nodes.push(self.node(index, &places[index], &causes, &node_of, load));
+            nodes.push(self.node(index, &places[index], &causes, &node_of, replica));
         }
         assert_eq!(
             nodes.len(),
@@ -117,7 +131,7 @@ impl GraphBuilder<'_> {
         placed: &Placement,
         causes: &[Cause],
         node_of: &[usize],
-        load: Option<Duration>,
+        replica: &Replica,
     ) -> Node {
         let exchange = &self.exchanges[index];
         let is_redirect = self.is_redirect(index);
@@ -142,11 +156,11 @@ impl GraphBuilder<'_> {
             true => exchange.finished(),
             false => exchange.started,
         };
-        let was_in_time = match (compared, load) {
+        let was_in_time = match (compared, replica.load) {
             (Some(time), Some(load)) => time <= load,
             _ => placed.role != Role::Lazy,
         };
-        let was_after_load = match (exchange.started, load) {
+        let was_after_load = match (exchange.started, replica.load) {
             (Some(started), Some(load)) => started >= load,
             _ => true,
         };
@@ -175,7 +189,7 @@ impl GraphBuilder<'_> {
             trigger,
             waits_for: match placed.role == Role::Icon && was_after_load {
                 true => Some(WaitsFor::Load),
-                false => self.waits_for(index, placed, causes),
+                false => self.waits_for(index, placed, causes, replica.dom_content_loaded),
             },
             delay: placed.delay,
             is_redirect,

@@ -12,7 +12,8 @@
 //! **Layout.** A font or image that a style sheet or `style` attribute names, and a lazy image, also wait for layout of their
 //! document: of its body's start, or of their own tag. What an inline script requests waits for the same up to the place that names it,
 //! because both need the parser and the style sheets before. In a recording without times of evaluation, a script that an inline script
-//! names is known with its bytes. What an inline module imports waits only for the parser.
+//! names is known with its bytes. What an inline module imports waits only for the parser. DOMContentLoaded comes after what inline
+//! scripts requested before it in the recording.
 //!
 //! **Rules of time.** A resource that a parser finds is requested without delay, except in recordings by this project. A resource that a
 //! script requested is delayed by the recorded time from when the script can have run to its own start, at most [`MAX_DELAY`]: a
@@ -62,8 +63,14 @@ pub enum WaitsFor {
         at_byte: u64,
     },
     /// Its document can be laid out up to this offset in its body: it is a font, a background or a lazy image, or an inline script
-    /// there requests it. No parser may wait for such a resource.
+    /// there requests it at some time. No parser may wait for such a resource.
     Layout {
+        /// Offset in the document's body, at most its length.
+        at_byte: u64,
+    },
+    /// The same for an inline script that requested it before DOMContentLoaded. So this event, and the load event, come after the
+    /// request: its delay is the parser's too.
+    InlineScript {
         /// Offset in the document's body, at most its length.
         at_byte: u64,
     },
@@ -71,6 +78,29 @@ pub enum WaitsFor {
     DomContentLoaded,
     /// The load event of the page: it is an icon, or a handler requests it.
     Load,
+}
+
+impl WaitsFor {
+    /// The offset in the document's body.
+    pub fn at_byte(self) -> Option<u64> {
+        match self {
+            Self::Parser { at_byte }
+            | Self::Layout { at_byte }
+            | Self::InlineScript { at_byte } => Some(at_byte),
+            Self::DomContentLoaded | Self::Load => None,
+        }
+    }
+
+    /// The same at another offset, if it has one.
+    #[must_use]
+    pub fn moved_to(self, at_byte: u64) -> Self {
+        match self {
+            Self::Parser { .. } => Self::Parser { at_byte },
+            Self::Layout { .. } => Self::Layout { at_byte },
+            Self::InlineScript { .. } => Self::InlineScript { at_byte },
+            Self::DomContentLoaded | Self::Load => self,
+        }
+    }
 }
 
 /// One resource in the plan.
@@ -107,7 +137,9 @@ impl Node {
     /// The offset in the body of its document that must be laid out before it is requested; `None` if layout is not needed.
     pub fn layout_at(&self) -> Option<u64> {
         match self.waits_for {
-            Some(WaitsFor::Layout { at_byte }) => Some(at_byte),
+            Some(WaitsFor::Layout { at_byte } | WaitsFor::InlineScript { at_byte }) => {
+                Some(at_byte)
+            }
             _ => None,
         }
     }

@@ -356,10 +356,8 @@ fn remap_offsets(
     for node in &mut graph.nodes {
         let place = places.get(&node.exchange);
         let new_place = place.and_then(|place| place.waits_for);
-        if let Some(WaitsFor::Layout { .. } | WaitsFor::Parser { .. }) = node.waits_for
-            && let Some(WaitsFor::Layout { .. } | WaitsFor::Parser { .. }) = new_place
-        {
-            node.waits_for = new_place;
+        if let Some(at_byte) = new_place.and_then(WaitsFor::at_byte) {
+            node.waits_for = node.waits_for.map(|waits_for| waits_for.moved_to(at_byte));
         }
         let Trigger::Bytes { parent, at_byte } = node.trigger else {
             continue;

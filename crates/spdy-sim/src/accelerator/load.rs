@@ -59,15 +59,16 @@ pub(crate) fn load(
     let runtime = executor.runtime();
     let shared = SharedRuntime::new(runtime.clone());
     let qlogs = QlogRecorder::default();
-    let client_of = |access: &SimNetwork, quic_seed, qlog| {
-        let mut config = page.client_config(protocol, options);
-        config.connection.qlog = qlog;
-        config.connection.quic = endpoints::quic(&network.client_tcp, quic_seed);
-        let client = Client::new(shared.clone(), Arc::new(access.clone()), config);
-        SiteClients::from(client)
+    let clients_of = |loaded: &Page, access: &SimNetwork, seed, qlog: Option<_>| {
+        SiteClients::new(loaded, options, |number| {
+            let mut config = page.client_config(protocol, options);
+            config.connection.qlog = qlog.clone();
+            let seed = endpoints::client_seed(seed, number);
+            config.connection.quic = endpoints::quic(&network.client_tcp, seed);
+            Client::new(shared.clone(), Arc::new(access.clone()), config)
+        })
     };
     let access = SimNetwork::new(runtime.clone(), network.clone(), seed);
-    let clients = client_of(&access, seed, options.qlog.then(|| qlogs.files()));
     let seen = match page.accelerated(Rewriting {
         secure: protocol.is_secure(),
         paper_urls: options.paper_urls,
@@ -75,10 +76,13 @@ pub(crate) fn load(
     }) {
         Ok(seen) => seen,
         Err(reason) => {
+            let clients = clients_of(page, &access, seed, None);
             let tab = LoadDriver::new(page, protocol, options, &clients, &runtime);
             return tab.into_load(network_name, seed, Err(reason.clone()), &Traffic::default());
         }
     };
+    let qlog = options.qlog.then(|| qlogs.files());
+    let clients = clients_of(&seen.page, &access, seed, qlog);
     let mut serve = endpoints::server(protocol, protocol.wire_protocol(), options);
     serve.tls = serve.tls.map(ServerTls::with_dynamic_record_size);
     serve.options.http2_push = options.push != Push::No;
@@ -101,13 +105,13 @@ pub(crate) fn load(
         ..network.clone()
     };
     let before = SimNetwork::new(runtime.clone(), before, seed::derive(seed, "before"));
-    let first = client_of(&before, seed::derive(seed, "before"), None);
+    let first = clients_of(&seen.page, &before, seed::derive(seed, "before"), None);
     let beside = SimNetwork::new(
         runtime.clone(),
         network.clone(),
         seed::derive(seed, "beside"),
     );
-    let second = client_of(&beside, seed::derive(seed, "beside"), None);
+    let second = clients_of(&seen.page, &beside, seed::derive(seed, "beside"), None);
     let tab_of = |clients| {
         let tab = LoadDriver::new(&seen.page, protocol, options, clients, &runtime);
         tab.with_proxied_content(&seen.content)

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use http::{HeaderMap, Request as HttpRequest};
+use spdy_client::client::Client;
 use spdy_client::origin::Origin;
 use spdy_frame::priority::Priority;
 use spdy_net::priority::{HttpPriority, PRIORITY_HEADER};
@@ -46,18 +47,23 @@ impl LoadDriver<'_> {
     }
 
     /// Opens the connections that a browser opens for the navigation `http_request`.
-    pub(super) fn preconnect_navigation<B>(&self, http_request: &HttpRequest<B>) {
+    pub(super) fn preconnect_navigation<B>(&self, node: usize, http_request: &HttpRequest<B>) {
         if self.options.scheduler == Scheduler::None {
             return;
         }
         if let Ok(origin) = Origin::of_request(http_request) {
-            self.client.preconnect(&origin, CONNECTIONS_OF_NAVIGATION);
+            let client = self.client_of(node);
+            client.preconnect(&origin, CONNECTIONS_OF_NAVIGATION);
         }
     }
 
     /// The origin of `http_request` if it is the first one to it and a browser opens another connection when the first takes long:
     /// over TCP.
-    pub(super) fn backup_origin<B>(&self, http_request: &HttpRequest<B>) -> Option<Origin> {
+    pub(super) fn backup_origin<B>(
+        &self,
+        node: usize,
+        http_request: &HttpRequest<B>,
+    ) -> Option<Origin> {
         if self.options.scheduler == Scheduler::None {
             return None;
         }
@@ -65,17 +71,18 @@ impl LoadDriver<'_> {
         let protocol = self
             .page
             .protocol_for(self.protocol, self.options, &origin.host);
-        let is_first = || self.record().origins.insert(origin.clone());
+        let is_in_frame = self.page.is_in_cross_site_frame(node);
+        let is_first = || self.record().origins.insert((origin.clone(), is_in_frame));
         (protocol != Protocol::Http3 && is_first()).then_some(origin)
     }
 
-    /// Opens another connection to `origin` as soon as its name is known and requests have waited for its first one for
+    /// Opens another connection of `client` to `origin` as soon as its name is known and requests have waited for its first one for
     /// [`BACKUP_AFTER`]. The time begins again if the name is not known yet.
-    pub(super) async fn open_backup(&self, origin: &Origin) {
+    pub(super) async fn open_backup(&self, client: &Client, origin: &Origin) {
         loop {
             let due = self.runtime.now() + BACKUP_AFTER;
             self.runtime.sleep_until(due).await;
-            if self.client.open_backup(origin) {
+            if client.open_backup(origin) {
                 return;
             }
         }
@@ -97,8 +104,8 @@ impl LoadDriver<'_> {
                     ..origin
                 };
                 match hint.is_only_name {
-                    true => self.client.prefetch_name(&origin),
-                    false => self.client.preconnect(&origin, 1),
+                    true => self.client_of(node).prefetch_name(&origin),
+                    false => self.client_of(node).preconnect(&origin, 1),
                 }
             }
         }
@@ -110,12 +117,12 @@ impl LoadDriver<'_> {
             return BTreeSet::new();
         };
         let exchanges = &self.page.replica().exchanges;
-        let nodes = self.page.graph().nodes.iter().zip(&plan.host);
-        let is_known = |exchange: usize| {
-            let host = exchanges[exchange].url.host_str();
-            visited.has_responded(host.unwrap_or_default())
+        let nodes = self.page.graph().nodes.iter().enumerate();
+        let is_known = |number: usize, exchange: usize| {
+            let host = exchanges[exchange].url.host_str().unwrap_or_default();
+            visited.has_responded(host, self.page.is_in_cross_site_frame(number))
         };
-        let known = nodes.filter(|(node, _)| is_known(node.exchange));
-        known.map(|(_, &host)| host).collect()
+        let known = nodes.filter(|(number, node)| is_known(*number, node.exchange));
+        known.map(|(number, _)| plan.host[number]).collect()
     }
 }

@@ -34,6 +34,15 @@ pub(crate) fn quic(tcp: &TcpConfig, seed: u64) -> QuicOptions {
     options
 }
 
+/// The seed of the client with this number. With the same random numbers, connections of two clients to one server would have the same
+/// IDs.
+pub(crate) fn client_seed(seed: u64, number: usize) -> u64 {
+    match number {
+        0 => seed,
+        _ => seed::derive(seed, &format!("client {number}")),
+    }
+}
+
 /// The client of one load.
 pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
     let mut client = Config::default();

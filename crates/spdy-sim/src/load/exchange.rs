@@ -42,7 +42,8 @@ async fn while_waiting<T>(
 impl<'a> LoadDriver<'a> {
     /// Runs one request and its response, from the page's request to the last byte.
     pub(super) async fn exchange(&self, mut request: Request, machine: &RefCell<PageLoad<'_>>) {
-        let node = &self.page.graph().nodes[request.node];
+        let node_index = request.node;
+        let node = &self.page.graph().nodes[node_index];
         let exchange = &self.page.replica().exchanges[node.exchange];
         let (mut http_request, held) = self.prepare_request(node.exchange);
         if let Ok(http_request) = &mut http_request {
@@ -51,7 +52,7 @@ impl<'a> LoadDriver<'a> {
         if node.trigger == Trigger::Start
             && let Ok(http_request) = &http_request
         {
-            self.preconnect_navigation(http_request);
+            self.preconnect_navigation(request.node, http_request);
         }
         if let CacheLookup::Fresh(bytes) = held {
             let (now, mut machine) = (self.runtime.now(), machine.borrow_mut());
@@ -76,10 +77,11 @@ impl<'a> LoadDriver<'a> {
             done: request.needed,
         };
         let backup_origin = http_request.as_ref().ok();
-        let backup_origin = backup_origin.and_then(|request| self.backup_origin(request));
+        let backup_origin =
+            backup_origin.and_then(|http_request| self.backup_origin(request.node, http_request));
         let backup = async {
             if let Some(origin) = &backup_origin {
-                self.open_backup(origin).await;
+                self.open_backup(self.client_of(node_index), origin).await;
             }
         };
         let fetch = self.fetch(request, exchange, http_request, held, &mut row, machine);
@@ -191,8 +193,9 @@ impl<'a> LoadDriver<'a> {
         mut http_request: http::Request<Body>,
         machine: &RefCell<PageLoad<'_>>,
     ) -> Result<http::Response<Body>, Error> {
+        let client = self.client_of(request.node);
         let Some(through) = self.proxied_content.filter(|_| self.options.hints) else {
-            return self.client.send(http_request, request.priority).await;
+            return client.send(http_request, request.priority).await;
         };
         let nodes = &self.page.graph().nodes;
         let node = &nodes[request.node];
@@ -202,7 +205,7 @@ impl<'a> LoadDriver<'a> {
         }
         let (heads, mut heard) = InterimResponses::channel();
         http_request.extensions_mut().insert(heads);
-        let mut answer = self.client.send(http_request, request.priority);
+        let mut answer = client.send(http_request, request.priority);
         poll_fn(|cx| {
             let answer = answer.as_mut().poll(cx);
             while let Poll::Ready(Some(head)) = heard.poll_recv(cx) {

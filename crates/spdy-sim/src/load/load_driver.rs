@@ -25,7 +25,7 @@ use spdy_clock::Instant;
 
 use crate::load::proxied_content::ProxiedContent;
 use crate::load::urgency::urgency_plan;
-use crate::load::visit::VisitState;
+use crate::load::visit::{PageClients, VisitState};
 use crate::load::{Load, Page, SiteClients, WaterfallRow};
 use crate::network::Traffic;
 use crate::options::{Options, RaceProtocol, Scheduler};
@@ -46,8 +46,8 @@ pub(super) struct LoadRecord {
     /// The page is loaded; only connections are still closed.
     is_over: bool,
     pub(super) failures: Vec<String>,
-    /// Where requests were sent.
-    pub(super) origins: BTreeSet<Origin>,
+    /// Where requests were sent, and whether a frame of another site sent them.
+    pub(super) origins: BTreeSet<(Origin, bool)>,
     /// Nodes of failed requests.
     pub(super) failed: BTreeSet<usize>,
 }
@@ -58,8 +58,8 @@ pub struct LoadDriver<'a> {
     pub(super) protocol: RaceProtocol,
     pub(super) options: &'a Options,
     clients: &'a SiteClients,
-    /// The one of them that loads the page.
-    pub(super) client: &'a Client,
+    /// Those of them that load the page.
+    pub(super) own_clients: PageClients<'a>,
     pub(super) runtime: &'a dyn Runtime,
     /// Content that comes through an accelerator, if there is one.
     pub(super) proxied_content: Option<&'a ProxiedContent>,
@@ -83,7 +83,7 @@ impl<'a> LoadDriver<'a> {
             protocol,
             options,
             clients,
-            client: clients.own(),
+            own_clients: clients.of_loaded_page(),
             runtime,
             proxied_content: None,
             visited: OnceLock::new(),
@@ -113,7 +113,7 @@ impl<'a> LoadDriver<'a> {
             visited.elapsed = self.runtime.now() - began;
             let tab = Self {
                 visited: OnceLock::from(visited),
-                client: self.clients.client(site),
+                own_clients: self.clients.of_page(number),
                 ..Self::new(
                     page,
                     self.protocol,
@@ -143,7 +143,7 @@ impl<'a> LoadDriver<'a> {
         {
             let mut record = self.record();
             record.begun = self.runtime.now() - Instant::ZERO;
-            record.stats_before = self.client.stats();
+            record.stats_before = self.own_clients.stats();
         }
         self.drive_page().await;
         self.record().is_over = true;
@@ -171,8 +171,11 @@ impl<'a> LoadDriver<'a> {
                 .failures
                 .push(format!("the page load did not end: {reason}"));
         }
-        let (stats, before) = (self.client.stats(), record.stats_before);
+        let (stats, before) = (self.own_clients.stats(), record.stats_before);
         record.rows.sort_by_key(|(node, row)| (row.needed, *node));
+        if self.own_clients.are_separate() {
+            number_connections_of_frames(self.page, &mut record.rows);
+        }
         Load {
             replica: self.page.replica().name.clone(),
             protocol: self.protocol.to_string(),
@@ -203,6 +206,12 @@ impl<'a> LoadDriver<'a> {
                 .collect(),
             qlogs: Vec::new(),
         }
+    }
+
+    /// The client of the requests of `node`.
+    pub(super) fn client_of(&self, node: usize) -> &'a Client {
+        let is_in_frame = self.page.is_in_cross_site_frame(node);
+        self.own_clients.client(is_in_frame)
     }
 
     async fn drive_page(&self) {
@@ -279,5 +288,20 @@ impl<'a> LoadDriver<'a> {
 
     pub(super) fn record(&self) -> MutexGuard<'_, LoadRecord> {
         self.record.lock()
+    }
+}
+
+/// Gives the connections of frames of other sites the numbers after those of the page: each client counts its own from 0.
+fn number_connections_of_frames(page: &Page, rows: &mut [(usize, WaterfallRow)]) {
+    let is_of_page = |(node, _): &&(usize, WaterfallRow)| !page.is_in_cross_site_frame(*node);
+    let numbers = rows
+        .iter()
+        .filter(is_of_page)
+        .map(|(_, row)| row.connection);
+    let first = numbers.max().map_or(0, |last| last + 1);
+    for (node, row) in rows {
+        if page.is_in_cross_site_frame(*node) {
+            row.connection += first;
+        }
     }
 }

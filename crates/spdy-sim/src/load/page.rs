@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use spdy_client::config::Config;
 use spdy_net::protocol::Protocol;
-use spdy_page::graph::PageGraph;
-use spdy_page::head;
+use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::head::{self, Head};
 use spdy_page::preconnects::{Preconnect, preconnects};
-use spdy_page::replica::{Exchange, Replica};
+use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::{Budget, Sources};
 use spdy_server::serve::ServeConfig;
 use spdy_server::site::Site;
 use spdy_server::site_pusher::{PushConfig, SitePusher};
+use url::Url;
 
 #[cfg(feature = "accelerator")]
 use crate::accelerator::PageAccelerators;
@@ -24,7 +25,7 @@ use crate::load::endpoints;
 use crate::load::paint_plan::paint_plan;
 use crate::load::recorded_request::RecordedRequest;
 use crate::load::visit::EarlierPages;
-use crate::options::{Options, Push, RaceProtocol};
+use crate::options::{Options, Push, RaceProtocol, is_same_site};
 use crate::page_load::PaintPlan;
 
 /// A replica prepared for loading: its graph, and the site with its responses. All its loads share it.
@@ -49,6 +50,8 @@ pub struct Page {
     earlier: EarlierPages,
     /// The connections that each document asks for, by its node; created when the first load needs them.
     preconnects: OnceLock<BTreeMap<usize, Vec<Preconnect>>>,
+    /// For each node whether it is in a frame of another site; empty if there is no such frame. Created when first needed.
+    in_cross_site_frames: OnceLock<Vec<bool>>,
     /// `None` without a document in the graph.
     paint_plan: Option<PaintPlan>,
     #[cfg(feature = "accelerator")]
@@ -110,6 +113,7 @@ impl Page {
             hints: Vec::new(),
             earlier: EarlierPages::default(),
             preconnects: OnceLock::new(),
+            in_cross_site_frames: OnceLock::new(),
             #[cfg(feature = "accelerator")]
             accelerators: PageAccelerators::default(),
         }
@@ -158,6 +162,7 @@ impl Page {
             think_times,
             earlier,
             pushing: Default::default(),
+            in_cross_site_frames: OnceLock::new(),
             #[cfg(feature = "accelerator")]
             accelerators: self.accelerators.without_pages(),
             ..self
@@ -209,6 +214,34 @@ impl Page {
             found.filter(|(_, found)| !found.is_empty()).collect()
         });
         all.get(&node).map_or(&[], |found| &found[..])
+    }
+
+    /// True if it has a frame of another site.
+    pub(super) fn has_cross_site_frames(&self) -> bool {
+        !self.in_cross_site_frames().is_empty()
+    }
+
+    /// True if `node` is a document of a frame of another site, or in one.
+    pub(super) fn is_in_cross_site_frame(&self, node: usize) -> bool {
+        let all = self.in_cross_site_frames();
+        all.get(node).is_some_and(|&is_in_frame| is_in_frame)
+    }
+
+    fn in_cross_site_frames(&self) -> &[bool] {
+        self.in_cross_site_frames.get_or_init(|| {
+            let own_host = self.own_host();
+            let is_own_site =
+                |url: &Url| is_same_site(url.host_str().unwrap_or_default(), own_host);
+            let exchanges = &self.replica.exchanges;
+            cross_site_frames(&self.graph, |exchange| {
+                let exchange = &exchanges[exchange];
+                match exchange.kind {
+                    Kind::Document => is_own_site(&exchange.url),
+                    // The graph may have a wrong parent, and `Referer` names the document, or its origin.
+                    _ => referer(exchange).is_some_and(|referer| is_own_site(&referer)),
+                }
+            })
+        })
     }
 
     /// The host of its document.
@@ -373,6 +406,38 @@ impl Page {
         ports.sort_unstable();
         ports.dedup();
         ports
+    }
+}
+
+/// The document that requested `exchange`, or the style sheet.
+fn referer(exchange: &Exchange) -> Option<Url> {
+    let referer = Head::parse(&exchange.request_head)?.value("referer")?;
+    Url::parse(referer).ok()
+}
+
+/// For each node whether it is in a frame whose site is not that of the page; empty if there is no such frame. `is_own_site` receives an
+/// exchange, and tells whether a document is of the page's site, or whether a document of it has requested anything else.
+fn cross_site_frames(graph: &PageGraph, is_own_site: impl Fn(usize) -> bool) -> Vec<bool> {
+    let mut is_in_frame = vec![false; graph.nodes.len()];
+    // The redirects to the page's own document, and this.
+    let mut is_navigation = vec![false; graph.nodes.len()];
+    for (number, node) in graph.nodes.iter().enumerate() {
+        // What an accelerator does not serve has no parent in its graph.
+        let parent = node.parent().filter(|&parent| parent < number);
+        is_navigation[number] = node.trigger == Trigger::Start
+            || parent
+                .is_some_and(|parent| is_navigation[parent] && graph.nodes[parent].is_redirect);
+        is_in_frame[number] = match node.kind {
+            Kind::Document => !is_navigation[number] && !is_own_site(node.exchange),
+            _ => {
+                let is_by_frame = parent.is_some_and(|parent| is_in_frame[parent]);
+                is_by_frame && !is_own_site(node.exchange)
+            }
+        };
+    }
+    match is_in_frame.contains(&true) {
+        true => is_in_frame,
+        false => Vec::new(),
     }
 }
 

@@ -45,7 +45,9 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         }
         let host = exchange.url.host_str().unwrap_or_default();
         let next = hosts.len();
-        plan.host.push(*hosts.entry(host).or_insert(next));
+        let host_and_partition = (host, page.is_in_cross_site_frame(number));
+        plan.host
+            .push(*hosts.entry(host_and_partition).or_insert(next));
         let spoken = page.protocol_for(protocol, options, host);
         plan.is_multiplexed.push(match spoken {
             Protocol::Http1 => false,

@@ -29,7 +29,6 @@ use crate::options::Accelerator;
 use crate::options::{Options, RaceProtocol};
 use crate::qlog::QlogRecorder;
 use crate::runtime::{Executor, ExecutorLimits};
-use crate::seed;
 
 /// Each page of a visit may take as long as any other.
 fn limits(page: &Page) -> ExecutorLimits {
@@ -68,11 +67,7 @@ pub fn load(
     let network = SimNetwork::new(runtime.clone(), network.clone(), seed);
     serve_page(page, protocol, options, quic, &network, &runtime);
     let clients = SiteClients::new(page, options, |number| {
-        // With the same random numbers, connections of two clients to one server would have the same IDs.
-        let seed = match number {
-            0 => seed,
-            _ => seed::derive(seed, &format!("client {number}")),
-        };
+        let seed = endpoints::client_seed(seed, number);
         let mut config = page.client_config(protocol, options);
         config.connection.quic = endpoints::quic(&client_tcp, seed);
         config.connection.qlog = options.qlog.then(|| qlogs.files());

@@ -108,6 +108,8 @@ pub struct PageLoad<'a> {
     /// Number of nodes that each event still waits for.
     pub(super) before_dom_content_loaded: usize,
     pub(super) before_load: usize,
+    /// Number of requests that inline scripts are about to make: DOMContentLoaded waits for them too.
+    pub(super) open_inline_scripts: usize,
     pub(super) dom_content_loaded: Option<Instant>,
     pub(super) load: Option<Instant>,
     /// First and largest paint, if they are [enabled](PageLoad::draw).
@@ -146,6 +148,7 @@ impl<'a> PageLoad<'a> {
             main_thread_free: Instant::ZERO,
             before_dom_content_loaded: 0,
             before_load: 0,
+            open_inline_scripts: 0,
             dom_content_loaded: None,
             load: None,
             paints: None,
@@ -271,7 +274,10 @@ impl<'a> PageLoad<'a> {
                 break;
             }
             match entry.remove() {
-                TimerEvent::Request(node) => self.require(now, node),
+                TimerEvent::Request(node) => {
+                    self.open_inline_scripts -= usize::from(self.is_by_inline_script(node));
+                    self.require(now, node);
+                }
                 TimerEvent::Evaluated(node) => self.handle_evaluated(now, node),
             }
         }
@@ -340,9 +346,10 @@ impl<'a> PageLoad<'a> {
             (Some(WaitsFor::Parser { at_byte }), Some(document)) => {
                 Some((&mut self.awaiting_parser, document, at_byte))
             }
-            (Some(WaitsFor::Layout { at_byte }), Some(document)) => {
-                Some((&mut self.awaiting_layout, document, at_byte))
-            }
+            (
+                Some(WaitsFor::Layout { at_byte } | WaitsFor::InlineScript { at_byte }),
+                Some(document),
+            ) => Some((&mut self.awaiting_layout, document, at_byte)),
             (Some(WaitsFor::DomContentLoaded), _) if self.dom_content_loaded.is_none() => {
                 return self.awaiting_dom_content_loaded.push(node);
             }
@@ -366,7 +373,15 @@ impl<'a> PageLoad<'a> {
     pub(super) fn request_from(&mut self, now: Instant, from: Instant, node: usize) {
         match from + self.outline.nodes[node].delay {
             at if at <= now => self.require(now, node),
-            at => self.at(at, TimerEvent::Request(node)),
+            at => {
+                self.open_inline_scripts += usize::from(self.is_by_inline_script(node));
+                self.at(at, TimerEvent::Request(node));
+            }
         }
+    }
+
+    fn is_by_inline_script(&self, node: usize) -> bool {
+        let waits_for = self.outline.nodes[node].waits_for;
+        matches!(waits_for, Some(WaitsFor::InlineScript { .. }))
     }
 }

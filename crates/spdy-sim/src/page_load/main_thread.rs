@@ -18,7 +18,10 @@ impl PageLoad<'_> {
         self.note_body_starts();
         self.request_parsed(now);
         self.lay_out(now);
-        if self.dom_content_loaded.is_none() && self.before_dom_content_loaded == 0 {
+        if self.dom_content_loaded.is_none()
+            && self.before_dom_content_loaded == 0
+            && self.open_inline_scripts == 0
+        {
             self.dom_content_loaded = Some(now);
             for node in std::mem::take(&mut self.awaiting_dom_content_loaded) {
                 self.request_from(now, now, node);

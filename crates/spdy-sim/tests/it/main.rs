@@ -1,6 +1,7 @@
 //! Page loads and races in virtual time, and the network under them.
 
 mod accelerator;
+mod frames;
 mod model;
 mod network;
 mod page_load;

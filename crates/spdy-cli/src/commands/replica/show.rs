@@ -256,6 +256,7 @@ fn trigger_text(node: &Node, number: impl Fn(usize) -> usize) -> String {
     match node.waits_for {
         Some(WaitsFor::Parser { .. }) => format!("{trigger}, by an inline module"),
         Some(WaitsFor::Layout { .. }) => format!("{trigger}, by layout or an inline script"),
+        Some(WaitsFor::InlineScript { .. }) => format!("{trigger}, by an inline script"),
         Some(WaitsFor::DomContentLoaded) => format!("{trigger}, after DOMContentLoaded"),
         Some(WaitsFor::Load) => format!("{trigger}, after load"),
         None => trigger,

@@ -14,8 +14,8 @@ use crate::load::{Page, WaterfallRow};
 pub(crate) struct VisitState {
     /// For each request the exchange with the stored response, and when it was received.
     received: BTreeMap<RequestKey, (usize, Instant)>,
-    /// Hosts that have responded, so that a browser knows their protocols.
-    hosts: BTreeSet<String>,
+    /// Hosts that have responded to pages, and to frames of other sites, so that a browser knows their protocols there.
+    hosts: [BTreeSet<String>; 2],
     /// Time since the start of the visit.
     pub(crate) elapsed: Duration,
 }
@@ -26,9 +26,10 @@ impl VisitState {
         self.received.get(&key_of(exchange)).copied()
     }
 
-    /// True if `host` has responded.
-    pub(crate) fn has_responded(&self, host: &str) -> bool {
-        self.hosts.contains(host)
+    /// True if `host` has responded to a page, or to a frame of another site in one.
+    pub(crate) fn has_responded(&self, host: &str, is_in_cross_site_frame: bool) -> bool {
+        let hosts = &self.hosts[usize::from(is_in_cross_site_frame)];
+        hosts.contains(host)
     }
 
     /// Adds the responses of a load of `page`, whose `rows` have the numbers of their nodes. Those of `failed` nodes are not whole.
@@ -46,7 +47,8 @@ impl VisitState {
             let sent = page.sent_index(exchange);
             self.received.insert(key_of(exchange), (sent, row.done));
             let host = exchange.url.host_str().unwrap_or_default();
-            self.hosts.insert(host.to_owned());
+            let is_in_frame = page.is_in_cross_site_frame(*node);
+            self.hosts[usize::from(is_in_frame)].insert(host.to_owned());
         }
     }
 }

@@ -130,3 +130,21 @@ fn an_import_of_an_inline_module_is_requested_when_the_parser_has_passed_the_mod
     let times = [0, 91, 95, 96, 195];
     assert_eq!(run(page, &[]), expected(&times, 295.0, 295.0));
 }
+
+#[test]
+fn dom_content_loaded_comes_after_what_an_inline_script_requests_in_time() {
+    let requested = |by: WaitsFor, delay_ms| {
+        let mut image = image(at(500));
+        image.before_load = false;
+        image.waits_for = Some(by);
+        image.delay = Duration::from_millis(delay_ms);
+        run(vec![document(), image], &[])
+    };
+    let at_byte = 500;
+    let of_parser = |delay_ms| requested(WaitsFor::InlineScript { at_byte }, delay_ms);
+    // The document has arrived at 100 ms, and its byte 500 at 95 ms.
+    assert_eq!(of_parser(0), expected(&[0, 95], 100.0, 100.0));
+    assert_eq!(of_parser(30), expected(&[0, 125], 125.0, 125.0));
+    let later = requested(WaitsFor::Layout { at_byte }, 30);
+    assert_eq!(later, expected(&[0, 125], 100.0, 100.0));
+}

@@ -20,6 +20,7 @@ fn any_wait() -> impl Strategy<Value = WaitsFor> {
         prop::sample::select(vec![
             WaitsFor::Layout { at_byte },
             WaitsFor::Parser { at_byte },
+            WaitsFor::InlineScript { at_byte },
         ])
     })
 }
