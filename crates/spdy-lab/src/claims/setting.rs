@@ -50,7 +50,8 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// `network` (as in `spdy race --network`), one protocol against another, `options` for both.
+    /// `network` (as in `spdy race --network`), one protocol against another, `options` for both. Frames of other sites share connections
+    /// with their page, as in all browsers of the papers.
     ///
     /// # Panics
     ///
@@ -63,7 +64,10 @@ impl Setting {
         let way = |protocol| ClaimSetup {
             protocol,
             folded: false,
-            options: options.clone(),
+            options: Options {
+                site_partitions: false,
+                ..options.clone()
+            },
         };
         Self {
             profile: profile(network),

@@ -229,6 +229,7 @@ impl<'a> LoadDriver<'a> {
         if let Some(plan) = self.page.paint_plan() {
             machine.draw(plan.clone());
         }
+        machine.delay_load(self.page.load_delay());
         machine.start(self.runtime.now());
         let machine = RefCell::new(machine);
         let mut exchanges = FuturesUnordered::new();

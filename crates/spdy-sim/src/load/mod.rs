@@ -7,7 +7,7 @@
 //!           │     body_check.rs, proxied_content.rs       what must come back
 //!           │     urgency.rs, http_priority.rs            how urgent each request is, and its priority field
 //!           │     browser_requests.rs                     priorities, and connections opened ahead
-//!           │     paint_plan.rs, render_delay.rs          what a browser draws, and how long it takes
+//!           │     paint_plan.rs, event_delays.rs          what a browser draws, and how long it takes
 //!           └─► serve_page.rs    a server behind every address
 //!                 endpoints.rs, tls.rs                    client and servers with the options of a load
 //! visit/                         pages one after the other, with a client for each site
@@ -21,6 +21,7 @@ mod browser_requests;
 mod cancelled_transfer;
 pub(crate) mod client_cache;
 pub(crate) mod endpoints;
+mod event_delays;
 mod exchange;
 mod host_layout;
 mod http_priority;
@@ -30,7 +31,6 @@ mod paint_plan;
 #[cfg_attr(not(feature = "accelerator"), allow(dead_code))] // nothing makes such content
 pub(crate) mod proxied_content;
 mod recorded_request;
-mod render_delay;
 mod result;
 pub(crate) mod serve_page;
 pub(crate) mod tls;

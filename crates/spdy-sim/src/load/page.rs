@@ -22,6 +22,7 @@ use url::Url;
 use crate::accelerator::PageAccelerators;
 use crate::load::cancelled_transfer::{CancelledTransfer, MAX_REST_BYTES};
 use crate::load::endpoints;
+use crate::load::event_delays::EventDelays;
 use crate::load::paint_plan::paint_plan;
 use crate::load::recorded_request::RecordedRequest;
 use crate::load::visit::EarlierPages;
@@ -54,6 +55,8 @@ pub struct Page {
     in_cross_site_frames: OnceLock<Vec<bool>>,
     /// `None` without a document in the graph.
     paint_plan: Option<PaintPlan>,
+    /// See [`EventDelays::load`].
+    load_delay: Duration,
     #[cfg(feature = "accelerator")]
     pub(crate) accelerators: PageAccelerators,
 }
@@ -99,10 +102,19 @@ impl Page {
         let think_times = replica.think_times();
         let site = site_of(&replica, &think_times);
         let hosts = addresses(&site);
+        let mut paint_plan = paint_plan(&replica, &graph);
+        let delays = paint_plan
+            .as_ref()
+            .map(|plan| EventDelays::of(&replica, &graph, plan));
+        let delays = delays.unwrap_or_default();
+        if let Some(plan) = &mut paint_plan {
+            plan.render_delay = delays.render;
+        }
         Self {
             by_request: by_request(&replica),
             recorded: OnceLock::new(),
-            paint_plan: paint_plan(&replica, &graph),
+            paint_plan,
+            load_delay: delays.load,
             replica,
             graph,
             site,
@@ -175,14 +187,20 @@ impl Page {
         &self.earlier
     }
 
-    /// The same with the largest image and the render delay of `page`, which has the same nodes.
+    /// The same with the largest image and the delays of `page`, which has the same nodes.
     #[cfg(feature = "accelerator")]
     pub(crate) fn with_paints_of(mut self, page: &Self) -> Self {
         if let (Some(plan), Some(other)) = (&mut self.paint_plan, &page.paint_plan) {
             plan.largest = other.largest;
             plan.render_delay = other.render_delay;
         }
+        self.load_delay = page.load_delay;
         self
+    }
+
+    /// How long the load event comes after all that it waits for.
+    pub(crate) const fn load_delay(&self) -> Duration {
+        self.load_delay
     }
 
     /// What a browser draws of it.

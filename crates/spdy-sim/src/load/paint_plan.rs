@@ -13,7 +13,6 @@ use spdy_page::head;
 use spdy_page::replica::{Exchange, Kind, LargestPaint, Replica};
 use url::Url;
 
-use crate::load::render_delay::recorded_render_delay;
 use crate::page_load::PaintPlan;
 
 /// Pixels of the window of `spdy record` and `spdy lab browse`: a larger image is not seen as a whole.
@@ -25,7 +24,7 @@ const PIXELS_PER_BYTE: u64 = 4;
 /// An image with less data is a placeholder to Chromium: 0.05 bits a pixel.
 const PLACEHOLDER_PIXELS_PER_BIT: u64 = 20;
 
-/// The plan of `replica`; `None` if its document has no node.
+/// The plan of `replica`, without its render delay; `None` if its document has no node.
 pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPlan> {
     let document = graph.document(replica)?;
     let body_at = body_start(&replica.exchanges[replica.start]).unwrap_or(0);
@@ -55,16 +54,12 @@ pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPl
                 .map(|(_, node)| node)
         }
     };
-    let plan = PaintPlan {
+    Some(PaintPlan {
         document,
         text_at: first_text(&replica.exchanges[replica.start]),
         images,
         largest,
         render_delay: None,
-    };
-    Some(PaintPlan {
-        render_delay: recorded_render_delay(replica, graph, &plan),
-        ..plan
     })
 }
 

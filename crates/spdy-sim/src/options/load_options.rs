@@ -68,8 +68,9 @@ pub struct Options {
     pub hints: bool,
     /// The content of the client's cache before the load.
     pub cache: Cache,
-    /// Whether a visit of several pages has a cache, names, TLS sessions and connections for each site, as browsers have since 2020. Else
-    /// its pages share one of each. A site is the registrable domain of a page's host. Only presets set it.
+    /// Whether a visit of several pages has a cache, names, TLS sessions and connections for each site, and frames of other sites have
+    /// names, sessions and connections of their own, as browsers have since 2020. Else all share one of each. A site is the registrable
+    /// domain of a host. Only presets set it.
     pub site_partitions: bool,
     /// Whether an accelerator is before the page's hosts. Then `push` and `hints` configure its pushes, and the hints in its
     /// responses or in a 103 before them (h2, h3), from stored responses and learned resources. Origins push nothing to it.

@@ -1,6 +1,7 @@
 //! The public methods of the machine, and the state of a load.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
@@ -67,6 +68,7 @@ pub struct Request {
 pub(super) enum TimerEvent {
     Request(usize),
     Evaluated(usize),
+    Load,
 }
 
 /// One load of one page. See the [module](super) for its rules.
@@ -112,6 +114,10 @@ pub struct PageLoad<'a> {
     pub(super) open_inline_scripts: usize,
     pub(super) dom_content_loaded: Option<Instant>,
     pub(super) load: Option<Instant>,
+    /// How long the load event comes after all that it waits for.
+    load_delay: Duration,
+    /// All that it waits for has ended.
+    pub(super) is_load_due: bool,
     /// First and largest paint, if they are [enabled](PageLoad::draw).
     pub(super) paints: Option<Paints>,
 }
@@ -151,6 +157,8 @@ impl<'a> PageLoad<'a> {
             open_inline_scripts: 0,
             dom_content_loaded: None,
             load: None,
+            load_delay: Duration::ZERO,
+            is_load_due: false,
             paints: None,
         };
         page.link();
@@ -185,6 +193,11 @@ impl<'a> PageLoad<'a> {
                 self.documents_with_scripts.push(document);
             }
         }
+    }
+
+    /// Sets how long the load event comes after all that it waits for, if called before the load starts. The default is zero.
+    pub fn delay_load(&mut self, delay: Duration) {
+        self.load_delay = delay;
     }
 
     /// Starts the load with the navigation.
@@ -279,6 +292,7 @@ impl<'a> PageLoad<'a> {
                     self.require(now, node);
                 }
                 TimerEvent::Evaluated(node) => self.handle_evaluated(now, node),
+                TimerEvent::Load => self.fire_load(now),
             }
         }
         self.progress(now);
@@ -325,6 +339,22 @@ impl<'a> PageLoad<'a> {
         (0..self.outline.nodes.len())
             .filter(|&node| self.states[node] != NodeState::Settled)
             .collect()
+    }
+
+    /// Everything that the load event waits for has ended.
+    pub(super) fn end_load(&mut self, now: Instant) {
+        self.is_load_due = true;
+        match self.load_delay.is_zero() {
+            true => self.fire_load(now),
+            false => self.at(now + self.load_delay, TimerEvent::Load),
+        }
+    }
+
+    fn fire_load(&mut self, now: Instant) {
+        self.load = Some(now);
+        for node in std::mem::take(&mut self.awaiting_load) {
+            self.request_from(now, now, node);
+        }
     }
 
     pub(super) fn at(&mut self, when: Instant, due: TimerEvent) {

@@ -27,11 +27,8 @@ impl PageLoad<'_> {
                 self.request_from(now, now, node);
             }
         }
-        if self.load.is_none() && self.dom_content_loaded.is_some() && self.before_load == 0 {
-            self.load = Some(now);
-            for node in std::mem::take(&mut self.awaiting_load) {
-                self.request_from(now, now, node);
-            }
+        if !self.is_load_due && self.dom_content_loaded.is_some() && self.before_load == 0 {
+            self.end_load(now);
         }
         self.note_paints(now);
     }

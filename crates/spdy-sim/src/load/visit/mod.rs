@@ -13,7 +13,8 @@
 //! - **Servers** respond with the recordings of all pages (`pages.rs`). If pages recorded different responses to one request, the first is
 //!   sent.
 //! - **Sites**: browsers of today keep the state of each site apart, so each site has a [client](SiteClients) and a [`VisitState`] of its
-//!   own, and the frames of other sites in its pages have another client. With [`Options::site_partitions`](crate::options::Options::site_partitions) disabled, all pages share one.
+//!   own, and the frames of other sites in its pages have another client. With
+//!   [`Options::site_partitions`](crate::options::Options::site_partitions) disabled, all pages and frames share one.
 //! - **Cache**: what the earlier pages of the site received, at its age since then, by the rules of
 //!   [`client_cache`](super::client_cache).
 //! - **Connections** stay open until one side closes them as idle, also while pages of other sites load.

@@ -159,6 +159,30 @@ fn an_icon_is_requested_after_the_load_event() {
 }
 
 #[test]
+fn a_delayed_load_event_delays_what_follows_it() {
+    let icon = Node {
+        waits_for: Some(WaitsFor::Load),
+        before_load: false,
+        ..image(at(500))
+    };
+    let graph = PageGraph {
+        nodes: vec![document(), icon],
+    };
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let mut page = PageLoad::new(&graph);
+    page.delay_load(Duration::from_millis(40));
+    page.start(at(0));
+    assert_eq!(page.poll_request().map(|request| request.node), Some(0));
+    page.handle_done(at(100), 0);
+    assert_eq!(page.dom_content_loaded(), Some(at(100)));
+    assert_eq!((page.load(), page.poll_timeout()), (None, Some(at(140))));
+    assert!(page.poll_request().is_none());
+    page.handle_timeout(at(140));
+    assert_eq!(page.load(), Some(at(140)));
+    assert_eq!(page.poll_request().map(|request| request.node), Some(1));
+}
+
+#[test]
 fn a_redirect_is_followed_before_anything_of_the_page() {
     let target = Node {
         trigger: Trigger::Done { parent: 0 },

@@ -1,8 +1,9 @@
-//! The render delay of a recording: from the moment at which its browser could draw to the first paint.
+//! How long the browser of a recording took from the moment at which it could draw to the first paint, and from the end of all that the
+//! load event waits for to this event.
 //!
-//! A recording has the ends of all exchanges, the times of evaluation, and the first paint. The machine of the
-//! [page load model](crate::page_load) takes the recorded ends in place of a network, and states when the page could be drawn. The
-//! time from then to the recorded paint is that of style, layout and painting on the recording's machine. No network changes it.
+//! A recording has the ends of all exchanges, the times of evaluation, the first paint and the event. The machine of the
+//! [page load model](crate::page_load) takes the recorded ends in place of a network, and states when both could happen. The time from then
+//! to the recorded ones is that of style, layout, painting and other work on the recording's machine. No network changes it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,26 +20,63 @@ const STEPS: u32 = 16;
 /// An arrival of the recording: of so many sixteenths of the body of a node.
 type Arrival = (Instant, usize, u32);
 
-/// The render delay of `replica`, at most [`MAX_DELAY`]; `None` if it has no first paint, or no times of evaluation.
-pub(crate) fn recorded_render_delay(
-    replica: &Replica,
-    graph: &PageGraph,
-    plan: &PaintPlan,
-) -> Option<Duration> {
-    let painted = Instant::ZERO + replica.paints.first_contentful?;
-    let drawn = replica
-        .has_evaluation_times()
-        .then(|| first_paint(replica, graph, plan))
-        .flatten()?;
-    let ready = (drawn - Instant::ZERO).saturating_sub(RENDER_DELAY);
-    let delay = painted - Instant::ZERO;
-    Some(delay.saturating_sub(ready).min(MAX_DELAY))
+/// A load event that comes later than this after its last resource has waited for something else.
+const MAX_LOAD_DELAY: Duration = Duration::from_millis(100);
+
+/// The delays of a recording.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct EventDelays {
+    /// From the moment at which the page could be drawn to its first paint, at most [`MAX_DELAY`]; `None` if it is unknown.
+    pub(crate) render: Option<Duration>,
+    /// From the end of all that the load event waits for to this event, at most [`MAX_LOAD_DELAY`].
+    pub(crate) load: Duration,
 }
 
-/// The first paint of a load in which each exchange ends as recorded, or when it is requested.
-fn first_paint(replica: &Replica, graph: &PageGraph, plan: &PaintPlan) -> Option<Instant> {
-    let mut page = PageLoad::new(graph);
-    page.draw(plan.clone());
+impl EventDelays {
+    /// Those of `replica`, if it has times of evaluation.
+    pub(crate) fn of(replica: &Replica, graph: &PageGraph, plan: &PaintPlan) -> Self {
+        if !replica.has_evaluation_times() {
+            return Self::default();
+        }
+        let repeated = RepeatedEvents::of(replica, graph, plan);
+        let delay = |recorded: Option<Duration>, possible: Option<Instant>| {
+            let possible = possible? - Instant::ZERO;
+            Some(recorded?.saturating_sub(possible))
+        };
+        let drawn_at = repeated
+            .first_paint
+            .map(|painted| Instant::ZERO + (painted - Instant::ZERO).saturating_sub(RENDER_DELAY));
+        let render = delay(replica.paints.first_contentful, drawn_at);
+        let load = delay(replica.load, repeated.load).unwrap_or_default();
+        Self {
+            render: render.map(|delay| delay.min(MAX_DELAY)),
+            load: load.min(MAX_LOAD_DELAY),
+        }
+    }
+}
+
+/// Events of a load in which each exchange ends as recorded, or when it is requested.
+#[derive(Default)]
+struct RepeatedEvents {
+    first_paint: Option<Instant>,
+    load: Option<Instant>,
+}
+
+impl RepeatedEvents {
+    fn of(replica: &Replica, graph: &PageGraph, plan: &PaintPlan) -> Self {
+        let mut page = PageLoad::new(graph);
+        page.draw(plan.clone());
+        // An exchange without times ends it.
+        let _ = repeat(replica, graph, &mut page);
+        Self {
+            first_paint: page.first_contentful_paint(),
+            load: page.load(),
+        }
+    }
+}
+
+/// Repeats the recording until both events have happened. `None` if one cannot happen.
+fn repeat(replica: &Replica, graph: &PageGraph, page: &mut PageLoad<'_>) -> Option<()> {
     let mut now = Instant::ZERO;
     page.start(now);
     let mut arrivals: BTreeSet<Arrival> = BTreeSet::new();
@@ -55,8 +93,8 @@ fn first_paint(replica: &Replica, graph: &PageGraph, plan: &PaintPlan) -> Option
                 arrivals.insert((at.max(now), request.node, number));
             }
         }
-        if let Some(painted) = page.first_contentful_paint() {
-            return Some(painted);
+        if page.first_contentful_paint().is_some() && page.load().is_some() {
+            return Some(());
         }
         let arrival = arrivals.first().map(|&(at, ..)| at);
         let timeout = page.poll_timeout();
@@ -125,7 +163,25 @@ mod tests {
     fn delay(painted: Option<Duration>, compute: Option<Duration>) -> Option<Duration> {
         let replica = page(painted, compute);
         let graph = PageGraph::of(&replica);
-        paint_plan(&replica, &graph).unwrap().render_delay
+        let plan = paint_plan(&replica, &graph).unwrap();
+        EventDelays::of(&replica, &graph, &plan).render
+    }
+
+    #[test]
+    fn the_load_event_comes_as_long_after_its_last_resource_as_recorded() {
+        let delay = |load, compute| {
+            let mut replica = page(None, compute);
+            replica.load = load;
+            let graph = PageGraph::of(&replica);
+            let plan = paint_plan(&replica, &graph).unwrap();
+            EventDelays::of(&replica, &graph, &plan).load
+        };
+        let compute = Some(ms(20));
+        assert_eq!(delay(Some(ms(335)), compute), ms(15));
+        assert_eq!(delay(Some(ms(310)), compute), ms(0), "an early event");
+        assert_eq!(delay(Some(ms(9_000)), compute), MAX_LOAD_DELAY);
+        assert_eq!(delay(None, compute), ms(0), "no event");
+        assert_eq!(delay(Some(ms(335)), None), ms(0), "no times of evaluation");
     }
 
     #[test]
