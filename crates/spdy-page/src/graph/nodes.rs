@@ -10,6 +10,9 @@ use crate::graph::{
 };
 use crate::replica::{Exchange, Kind, Replica};
 
+/// A longer delay of what an inline script requests is that of a timer, for which the parser does not wait.
+const MAX_PARSER_DELAY: Duration = Duration::from_millis(100);
+
 impl GraphBuilder<'_> {
     /// What `index` waits for after its trigger.
     fn waits_for(
@@ -28,11 +31,14 @@ impl GraphBuilder<'_> {
                 is_import: true,
                 ..
             } => Some(WaitsFor::Parser { at_byte }),
-            Cause::Inline { at_byte, .. } => {
+            Cause::Inline {
+                parent, at_byte, ..
+            } => {
                 let started = self.exchanges[index].started;
-                let was_in_parser = placed.in_page
-                    && matches!((started, dom_content_loaded), (Some(at), Some(end)) if at <= end);
-                Some(match was_in_parser {
+                let was_in_time =
+                    matches!((started, dom_content_loaded), (Some(at), Some(end)) if at <= end);
+                let is_by_parser = parent == self.start && placed.delay <= MAX_PARSER_DELAY;
+                Some(match is_by_parser && was_in_time {
                     true => WaitsFor::InlineScript { at_byte },
                     false => WaitsFor::Layout { at_byte },
                 })

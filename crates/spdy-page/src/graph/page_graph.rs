@@ -13,7 +13,7 @@
 //! document: of its body's start, or of their own tag. What an inline script requests waits for the same up to the place that names it,
 //! because both need the parser and the style sheets before. In a recording without times of evaluation, a script that an inline script
 //! names is known with its bytes. What an inline module imports waits only for the parser. DOMContentLoaded comes after what inline
-//! scripts requested before it in the recording.
+//! scripts of the page requested before it in the recording, unless a timer did.
 //!
 //! **Rules of time.** A resource that a parser finds is requested without delay, except in recordings by this project. A resource that a
 //! script requested is delayed by the recorded time from when the script can have run to its own start, at most [`MAX_DELAY`]: a
@@ -68,8 +68,8 @@ pub enum WaitsFor {
         /// Offset in the document's body, at most its length.
         at_byte: u64,
     },
-    /// The same for an inline script that requested it before DOMContentLoaded. So this event, and the load event, come after the
-    /// request: its delay is the parser's too.
+    /// The same for an inline script of the page's own document that requested it before DOMContentLoaded. So this event, and the load
+    /// event, do not come during its delay: that is the parser's too.
     InlineScript {
         /// Offset in the document's body, at most its length.
         at_byte: u64,

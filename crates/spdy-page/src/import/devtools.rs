@@ -64,6 +64,8 @@ pub(crate) struct ObservedRequest {
     /// The browser's name of its kind: `Stylesheet`, `XHR`.
     pub(crate) kind: String,
     pub(crate) priority: String,
+    /// When the browser raised the priority to `High` or more.
+    pub(crate) raised_at: Option<f64>,
     pub(crate) initiator: RequestInitiator,
     /// When the page requested it, in seconds of the browser's clock.
     pub(crate) requested_at: f64,
@@ -143,6 +145,14 @@ struct RequestFields {
     method: String,
     #[serde(default)]
     initial_priority: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PriorityChanged {
+    request_id: String,
+    new_priority: String,
+    timestamp: f64,
 }
 
 #[derive(Default, Deserialize)]
@@ -260,6 +270,7 @@ impl Observations {
         };
         match &method[..] {
             "Network.requestWillBeSent" => self.sent(parse(message)),
+            "Network.resourceChangedPriority" => self.raised(parse(message)),
             "Network.responseReceived" => self.received(parse(message)),
             "Network.requestServedFromCache" => {
                 // From the memory cache: the disk cache belongs to the network stack.
@@ -424,6 +435,18 @@ impl Observations {
             wall_s: event.wall_time,
             ..ObservedRequest::default()
         });
+    }
+
+    fn raised(&mut self, event: Option<PriorityChanged>) {
+        let Some(event) = event else { return };
+        let is_urgent = |priority: &str| matches!(priority, "VeryHigh" | "High");
+        if let Some(&last) = self.last_of.get(&event.request_id)
+            && let seen = &mut self.requests[last]
+            && is_urgent(&event.new_priority)
+            && !is_urgent(&seen.priority)
+        {
+            seen.raised_at = seen.raised_at.or(Some(event.timestamp));
+        }
     }
 
     fn received(&mut self, event: Option<ResponseReceived>) {

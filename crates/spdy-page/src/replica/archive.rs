@@ -92,6 +92,8 @@ struct ObservedFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     priority: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    raised_after_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     connection: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dns_ns: Option<u64>,
@@ -116,6 +118,7 @@ impl ObservedFields {
         Self {
             protocol: observed.protocol.clone(),
             priority: observed.priority.clone(),
+            raised_after_ns: observed.raised_after.map(nanoseconds),
             connection: observed.connection,
             dns_ns: observed.dns.map(nanoseconds),
             connect_ns: observed.connect.map(nanoseconds),
@@ -130,6 +133,7 @@ impl ObservedFields {
         Observation {
             protocol: self.protocol,
             priority: self.priority,
+            raised_after: self.raised_after_ns.map(Duration::from_nanos),
             connection: self.connection,
             dns: self.dns_ns.map(Duration::from_nanos),
             connect: self.connect_ns.map(Duration::from_nanos),

@@ -14,6 +14,8 @@ pub struct Observation {
     pub protocol: Option<String>,
     /// The browser's name of the request's priority: `VeryHigh`, `High`, `Medium`, `Low`, `VeryLow`.
     pub priority: Option<String>,
+    /// How long after the page's request the browser raised its priority to `High` or more, as it does with images in the window.
+    pub raised_after: Option<Duration>,
     /// Number of its connection, from 0 in the order of first use.
     pub connection: Option<u32>,
     /// Part of [`queued`](crate::replica::Exchange::queued) for the name lookup.

@@ -56,6 +56,49 @@ const SHEET: &str = "<link rel=stylesheet href=slow.css>";
 const SCRIPT: &str = "<script>new Image().src = '/image.png'";
 
 #[test]
+fn the_parser_waits_for_what_an_inline_script_of_the_page_requests_soon() {
+    let html = format!("{SCRIPT}</script><iframe src=frame.html></iframe>");
+    let waits_for = |started, dom_content_loaded| {
+        let mut replica = page(&html, &[("image.png", Kind::Image, started)]);
+        replica.dom_content_loaded = Some(ms(dom_content_loaded));
+        placed(&replica, 1).0.waits_for
+    };
+    let at_byte = html.find("'</script>").unwrap() as u64;
+    let by_script = Some(WaitsFor::InlineScript { at_byte });
+    let at_any_time = Some(WaitsFor::Layout { at_byte });
+    assert_eq!(waits_for(130, 200), by_script);
+    assert_eq!(waits_for(130, 120), at_any_time, "after the event");
+    assert_eq!(waits_for(330, 400), at_any_time, "by a timer");
+    // A frame has its own events.
+    let others = [
+        ("frame.html", Kind::Document, 110),
+        ("other.png", Kind::Image, 230),
+    ];
+    let mut replica = page(&html, &others);
+    let inner = "<script>new Image().src = '/other.png'</script>";
+    replica.exchanges[1].body = inner.into();
+    let (node, parent) = placed(&replica, 2);
+    assert_eq!(parent, 1);
+    assert!(
+        matches!(node.waits_for, Some(WaitsFor::Layout { .. })),
+        "{node:?}"
+    );
+}
+
+#[test]
+fn an_icon_is_requested_by_the_page_and_by_no_script() {
+    let others = [
+        ("frame.html", Kind::Document, 110),
+        ("s.js", Kind::Script, 230),
+        ("favicon.ico", Kind::Image, 400),
+    ];
+    let mut replica = page("<iframe src=frame.html></iframe>", &others);
+    replica.exchanges[1].body = "<script src=s.js></script>".into();
+    assert_eq!(placed(&replica, 2).1, 1);
+    assert_eq!(placed(&replica, 3).1, 0);
+}
+
+#[test]
 fn an_inline_script_requests_when_the_parser_reaches_it() {
     let html = format!("{SHEET}{SCRIPT}</script><p>text");
     let others = [

@@ -55,7 +55,7 @@ prop_compose! {
     fn any_observed()(
         words in (option::of(".{0,9}"), option::of("[A-Z]?[a-z]{1,8}"), option::of("net::ERR_[A-Z]{1,9}")),
         connection in any::<Option<u32>>(),
-        times in (any_duration(), any_duration(), any_duration(), any_duration(), any_duration()),
+        times in (any_duration(), any_duration(), any_duration(), any_duration(), any_duration(), any_duration()),
         request_body in vec(any::<u8>(), 0..40),
     ) -> Observation {
         Observation {
@@ -68,6 +68,7 @@ prop_compose! {
             tls: times.2,
             compute: times.3,
             think_time: times.4,
+            raised_after: times.5,
             request_body: request_body.into(),
         }
     }

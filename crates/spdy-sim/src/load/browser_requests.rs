@@ -71,8 +71,8 @@ impl LoadDriver<'_> {
         let protocol = self
             .page
             .protocol_for(self.protocol, self.options, &origin.host);
-        let is_in_frame = self.page.is_in_cross_site_frame(node);
-        let is_first = || self.record().origins.insert((origin.clone(), is_in_frame));
+        let is_separate = self.page.is_separate(node, self.options);
+        let is_first = || self.record().origins.insert((origin.clone(), is_separate));
         (protocol != Protocol::Http3 && is_first()).then_some(origin)
     }
 
@@ -120,7 +120,7 @@ impl LoadDriver<'_> {
         let nodes = self.page.graph().nodes.iter().enumerate();
         let is_known = |number: usize, exchange: usize| {
             let host = exchanges[exchange].url.host_str().unwrap_or_default();
-            visited.has_responded(host, self.page.is_in_cross_site_frame(number))
+            visited.has_responded(host, self.page.is_separate(number, self.options))
         };
         let known = nodes.filter(|(number, node)| is_known(*number, node.exchange));
         known.map(|(number, _)| plan.host[number]).collect()

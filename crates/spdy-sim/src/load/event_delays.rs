@@ -2,8 +2,9 @@
 //! load event waits for to this event.
 //!
 //! A recording has the ends of all exchanges, the times of evaluation, the first paint and the event. The machine of the
-//! [page load model](crate::page_load) takes the recorded ends in place of a network, and states when both could happen. The time from then
-//! to the recorded ones is that of style, layout, painting and other work on the recording's machine. No network changes it.
+//! [page load model](crate::page_load) takes the recorded ends in place of a network, and states when the paint and the event could
+//! happen. They were recorded later: style, layout, painting and other work took so long on the recording's machine. No network changes
+//! that.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +21,7 @@ const STEPS: u32 = 16;
 /// An arrival of the recording: of so many sixteenths of the body of a node.
 type Arrival = (Instant, usize, u32);
 
-/// A load event that comes later than this after its last resource has waited for something else.
+/// The longest delay of a load event. What makes it longer is unknown, and need not be so long in another load.
 const MAX_LOAD_DELAY: Duration = Duration::from_millis(100);
 
 /// The delays of a recording.

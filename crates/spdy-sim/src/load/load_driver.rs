@@ -128,7 +128,7 @@ impl<'a> LoadDriver<'a> {
             let of_page = |failure| format!("page {} of the visit: {failure}", number + 1);
             self.record().failures.extend(failures.map(of_page));
             let mut visited = tab.visited.into_inner().unwrap_or_default();
-            visited.extend(page, &record.rows, &record.failed);
+            visited.extend(page, self.options, &record.rows, &record.failed);
             states[site] = visited;
             let next = self.runtime.now() + earlier.pause;
             self.runtime.sleep_until(next).await;
@@ -174,7 +174,8 @@ impl<'a> LoadDriver<'a> {
         let (stats, before) = (self.own_clients.stats(), record.stats_before);
         record.rows.sort_by_key(|(node, row)| (row.needed, *node));
         if self.own_clients.are_separate() {
-            number_connections_of_frames(self.page, &mut record.rows);
+            let is_of_frame = |node| self.page.is_separate(node, self.options);
+            number_connections_of_frames(&mut record.rows, is_of_frame);
         }
         Load {
             replica: self.page.replica().name.clone(),
@@ -210,8 +211,8 @@ impl<'a> LoadDriver<'a> {
 
     /// The client of the requests of `node`.
     pub(super) fn client_of(&self, node: usize) -> &'a Client {
-        let is_in_frame = self.page.is_in_cross_site_frame(node);
-        self.own_clients.client(is_in_frame)
+        let is_separate = self.page.is_separate(node, self.options);
+        self.own_clients.client(is_separate)
     }
 
     async fn drive_page(&self) {
@@ -293,15 +294,15 @@ impl<'a> LoadDriver<'a> {
 }
 
 /// Gives the connections of frames of other sites the numbers after those of the page: each client counts its own from 0.
-fn number_connections_of_frames(page: &Page, rows: &mut [(usize, WaterfallRow)]) {
-    let is_of_page = |(node, _): &&(usize, WaterfallRow)| !page.is_in_cross_site_frame(*node);
-    let numbers = rows
-        .iter()
-        .filter(is_of_page)
-        .map(|(_, row)| row.connection);
+fn number_connections_of_frames(
+    rows: &mut [(usize, WaterfallRow)],
+    is_of_frame: impl Fn(usize) -> bool,
+) {
+    let of_page = rows.iter().filter(|(node, _)| !is_of_frame(*node));
+    let numbers = of_page.map(|(_, row)| row.connection);
     let first = numbers.max().map_or(0, |last| last + 1);
     for (node, row) in rows {
-        if page.is_in_cross_site_frame(*node) {
+        if row.status != 0 && is_of_frame(*node) {
             row.connection += first;
         }
     }

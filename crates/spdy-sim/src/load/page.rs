@@ -239,10 +239,10 @@ impl Page {
         !self.in_cross_site_frames().is_empty()
     }
 
-    /// True if `node` is a document of a frame of another site, or in one.
-    pub(super) fn is_in_cross_site_frame(&self, node: usize) -> bool {
-        let all = self.in_cross_site_frames();
-        all.get(node).is_some_and(|&is_in_frame| is_in_frame)
+    /// True if `node` is a document of a frame of another site, or in one, and browsers with `options` separate them from the page.
+    pub(super) fn is_separate(&self, node: usize, options: &Options) -> bool {
+        let all = || self.in_cross_site_frames();
+        options.site_partitions && all().get(node).is_some_and(|&is_in_frame| is_in_frame)
     }
 
     fn in_cross_site_frames(&self) -> &[bool] {
@@ -440,7 +440,7 @@ fn cross_site_frames(graph: &PageGraph, is_own_site: impl Fn(usize) -> bool) -> 
     // The redirects to the page's own document, and this.
     let mut is_navigation = vec![false; graph.nodes.len()];
     for (number, node) in graph.nodes.iter().enumerate() {
-        // What an accelerator does not serve has no parent in its graph.
+        // A request that no accelerator passes on has no parent in its graph.
         let parent = node.parent().filter(|&parent| parent < number);
         is_navigation[number] = node.trigger == Trigger::Start
             || parent

@@ -1,7 +1,7 @@
 //! What a browser draws of a page: the first text, and the largest image.
 //!
 //! A recording of Chromium has its largest contentful paint. If that is text, and later than the first paint, it waited for the last
-//! web font before it. For any other page the layout is not known. Then the image with the most pixels that the document names counts
+//! web font before it, or for the last fetch or script. For any other page the layout is not known. Then the image with the most pixels that the document names counts
 //! as the largest content, unless all are small.
 
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPl
     let images: Vec<(usize, u64)> = images.collect();
     let exchange = |node: usize| &replica.exchanges[graph.nodes[node].exchange];
     let largest = match &replica.paints.largest_contentful {
-        Some(LargestPaint { at, url: None }) => font_of_text(replica, graph, *at),
+        Some(LargestPaint { at, url: None }) => cause_of_text(replica, graph, *at),
         Some(LargestPaint { url: Some(url), .. }) => url.parse().ok().and_then(|url: Url| {
             let images =
                 || (0..graph.nodes.len()).filter(|&node| graph.nodes[node].kind == Kind::Image);
@@ -63,17 +63,28 @@ pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPl
     })
 }
 
-/// The web font whose arrival showed the text that was painted at `at`: the last one after the first paint.
-fn font_of_text(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<usize> {
+/// What showed the text that was painted at `at`: the last web font that arrived after the first paint. Without one, the last fetch
+/// that ended then, or script that was evaluated: it wrote the text.
+fn cause_of_text(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<usize> {
     let first = replica.paints.first_contentful?;
     let ended = |node: &Node| {
         let exchange = &replica.exchanges[node.exchange];
-        let ended = exchange.finished().filter(|_| node.kind == Kind::Font)?;
+        let ended = exchange.finished()? + exchange.observed.compute.unwrap_or_default();
         (first < ended && ended <= at).then_some(ended)
     };
-    let nodes = graph.nodes.iter().enumerate();
-    let fonts = nodes.filter_map(|(number, node)| Some((ended(node)?, number)));
-    fonts.max().map(|(_, number)| number)
+    let last_of = |kinds: &[Kind]| {
+        let nodes = graph.nodes.iter().enumerate();
+        let nodes = nodes.filter(|(_, node)| kinds.contains(&node.kind) && !node.is_redirect);
+        let ends = nodes.filter_map(|(number, node)| Some((ended(node)?, number)));
+        ends.max().map(|(_, number)| number)
+    };
+    let writers = || {
+        let has_times = replica.has_evaluation_times();
+        has_times
+            .then(|| last_of(&[Kind::Fetch, Kind::Script]))
+            .flatten()
+    };
+    last_of(&[Kind::Font]).or_else(writers)
 }
 
 /// The images that the text of `document` names, each with the offset of its tag; no icons.
@@ -154,6 +165,38 @@ mod tests {
         assert_eq!(largest([9_999, 9_000, 10_000]).as_deref(), Some("/z"));
         // All are smaller than a paragraph.
         assert_eq!(largest([9_999, 9_000, 10]), None);
+    }
+
+    #[test]
+    fn text_that_is_painted_late_without_a_font_waits_for_the_last_fetch_or_script() {
+        let ms = Duration::from_millis;
+        let largest = |kind, compute, font_end: u64| {
+            let paints = Paints {
+                first_contentful: Some(ms(100)),
+                largest_contentful: Some(LargestPaint {
+                    at: ms(300),
+                    url: None,
+                }),
+            };
+            let mut replica = page([50_000; 3], paints);
+            let mut ends = |index: usize, kind, end| {
+                let exchange = &mut replica.exchanges[index];
+                exchange.kind = kind;
+                (exchange.started, exchange.wait) = (Some(ms(end)), Some(ms(0)));
+                exchange.receive = Some(ms(0));
+            };
+            ends(2, kind, 200);
+            ends(3, Kind::Font, font_end);
+            replica.exchanges[2].observed.compute = compute;
+            plan(&replica).0.map(str::to_owned)
+        };
+        let time = Some(ms(50));
+        assert_eq!(largest(Kind::Fetch, time, 400).as_deref(), Some("/early"));
+        assert_eq!(largest(Kind::Script, time, 400).as_deref(), Some("/early"));
+        assert_eq!(largest(Kind::Script, time, 150).as_deref(), Some("/x"));
+        assert_eq!(largest(Kind::Script, Some(ms(101)), 400), None);
+        assert_eq!(largest(Kind::Script, None, 400), None, "an unknown time");
+        assert_eq!(largest(Kind::Stylesheet, time, 400), None);
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub struct WaterfallRow {
     pub kind: spdy_page::replica::Kind,
     /// Status of the response; 0 if there was none.
     pub status: u16,
-    /// Number of its connection, from 0 in the order of opening.
+    /// Number of its connection, from 0 in the order of opening; those of frames of other sites come last.
     pub connection: usize,
     /// From 0 to 7; 0 is the most urgent.
     pub priority: u8,

@@ -43,9 +43,14 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         {
             plan.urgency[number] = urgency;
         }
+        if options.scheduler == Scheduler::Chromium
+            && let Some(after) = exchange.observed.raised_after
+        {
+            plan.raised_after.insert(number, after);
+        }
         let host = exchange.url.host_str().unwrap_or_default();
         let next = hosts.len();
-        let host_and_partition = (host, page.is_in_cross_site_frame(number));
+        let host_and_partition = (host, page.is_separate(number, options));
         plan.host
             .push(*hosts.entry(host_and_partition).or_insert(next));
         let spoken = page.protocol_for(protocol, options, host);

@@ -68,6 +68,7 @@ pub struct Request {
 pub(super) enum TimerEvent {
     Request(usize),
     Evaluated(usize),
+    Raise(usize),
     Load,
 }
 
@@ -292,6 +293,7 @@ impl<'a> PageLoad<'a> {
                     self.require(now, node);
                 }
                 TimerEvent::Evaluated(node) => self.handle_evaluated(now, node),
+                TimerEvent::Raise(node) => self.raise(node),
                 TimerEvent::Load => self.fire_load(now),
             }
         }

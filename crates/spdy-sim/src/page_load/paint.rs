@@ -31,7 +31,8 @@ pub struct PaintPlan {
     pub text_at: Option<u64>,
     /// Images that the document names: node, and bytes of the document up to its tag.
     pub images: Vec<(usize, u64)>,
-    /// The image that is the largest content of the window, or the web font of the text that is; `None` for other text.
+    /// The image that is the largest content of the window, or the web font, the fetch or the script of the text that is; `None` for
+    /// other text.
     pub largest: Option<usize>,
     /// From the moment at which a browser can draw to the first paint, if the recording shows it; else [`RENDER_DELAY`].
     pub render_delay: Option<Duration>,
@@ -118,7 +119,7 @@ impl PageLoad<'_> {
         let painted_at = drawn_at + RENDER_DELAY;
         if let (Some(first), None) = (paints.first, paints.largest) {
             paints.largest = match paints.plan.largest {
-                Some(node) if paints.arrived.contains(&node) => {
+                Some(node) if paints.arrived.contains(&node) && self.has_run(node) => {
                     let is_font = self.outline.nodes[node].kind == Kind::Font;
                     let latest = is_font.then(|| first + FONT_BLOCK_PERIOD);
                     Some(latest.unwrap_or(painted_at).min(painted_at).max(first))
@@ -129,6 +130,12 @@ impl PageLoad<'_> {
             };
         }
         self.paints = Some(paints);
+    }
+
+    /// True unless `node` is a script that is to run.
+    fn has_run(&self, node: usize) -> bool {
+        let is_script = self.outline.nodes[node].kind == Kind::Script;
+        !is_script || self.states[node] == NodeState::Settled
     }
 
     /// True if the parser has passed content that can be drawn.

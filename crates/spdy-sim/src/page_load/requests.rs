@@ -7,7 +7,7 @@ use spdy_frame::priority::Priority;
 use spdy_page::graph::Trigger;
 use spdy_page::replica::Kind;
 
-use super::machine::{HintState, NodeState, PageLoad, Request};
+use super::machine::{HintState, NodeState, PageLoad, Request, TimerEvent};
 use super::outline::parent_of;
 use crate::options::Scheduler;
 use crate::page_load::throttle::Throttle;
@@ -139,10 +139,22 @@ impl PageLoad<'_> {
         match (&mut self.throttle, self.outline.document[node]) {
             (Some(throttle), Some(document)) if facts.kind != Kind::Document => {
                 self.held.insert(node, request);
+                let raised_after = throttle.plan().raised_after.get(&node).copied();
                 throttle.enqueue(node, document, goes_on);
                 self.release();
+                if let Some(after) = raised_after {
+                    self.at(now + after, TimerEvent::Raise(node));
+                }
             }
             _ => self.requests.push_back(request),
+        }
+    }
+
+    /// Layout has found `node` in the window.
+    pub(super) fn raise(&mut self, node: usize) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.raise(node);
+            self.release();
         }
     }
 

@@ -11,6 +11,7 @@
 //! - **Renderer** (`ResourceLoadScheduler` of Blink). Medium requests may also run where Low ones may. Once the parser has reached
 //!   the body, which needs every script of the head to have run, all requests are released. Navigations are not scheduled, and a
 //!   followed redirect continues as the original request.
+//! - **Raised requests**: an image in the window becomes High when layout finds it there, in both.
 //! - **Network service** (`ResourceScheduler`). Requests to a host with priorities (HTTP/2 or HTTP/3) are counted only on a slow
 //!   network, and before the host's first response, when the browser does not know its protocol. The limit of a host is only for
 //!   hosts without known priorities, and a request that waits for it does not block those to other hosts. All requests to a host
@@ -93,6 +94,8 @@ pub(crate) struct Throttle {
     known_hosts: BTreeSet<usize>,
     frames: BTreeMap<usize, DocumentQueue>,
     running: BTreeMap<usize, ActiveRequest>,
+    /// The number of arrival, and the document, of each request that has not ended.
+    arrivals: BTreeMap<usize, (u64, usize)>,
     /// Requests that wait for the network service.
     waiting: BTreeMap<Group, Queue>,
     /// Requests in flight, by host.
@@ -124,6 +127,7 @@ impl Throttle {
             frames: plan.body_at.keys().map(frame).collect(),
             plan,
             running: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
             waiting: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             delayable: 0,
@@ -154,6 +158,7 @@ impl Throttle {
     pub(crate) fn enqueue(&mut self, node: usize, document: usize, goes_on: bool) {
         self.sequence += 1;
         let place = (Reverse(self.plan.urgency[node]), self.sequence, node);
+        self.arrivals.insert(node, (self.sequence, document));
         let frame = self.frames.get_mut(&document);
         let frame = frame.unwrap_or_else(|| panic!("node {document} is not a document"));
         if frame.is_tight && self.plan.urgency[node] == Urgency::High {
@@ -180,6 +185,7 @@ impl Throttle {
         let Some(ActiveRequest { document, counted }) = self.running.remove(&node) else {
             return;
         };
+        self.arrivals.remove(&node);
         let urgency = self.plan.urgency[node];
         let frame = self.frames.get_mut(&document).expect("it ran in one");
         frame.running -= 1;
@@ -190,6 +196,48 @@ impl Throttle {
             None => panic!("node {node} is done, but was not requested"),
         }
         *self.in_flight.entry(self.plan.host[node]).or_default() -= 1;
+        self.run();
+    }
+
+    /// The urgency of `node` becomes High, unless its request has ended.
+    pub(crate) fn raise(&mut self, node: usize) {
+        let before = std::mem::replace(&mut self.plan.urgency[node], Urgency::High);
+        let Some(&(sequence, document)) = self.arrivals.get(&node) else {
+            return;
+        };
+        if before == Urgency::High {
+            return;
+        }
+        let (place, raised) = (
+            (Reverse(before), sequence, node),
+            (Reverse(Urgency::High), sequence, node),
+        );
+        let frame = self.frames.get_mut(&document).expect("it came with one");
+        let Some(active) = self.running.get_mut(&node) else {
+            frame.waiting.remove(&place);
+            frame.waiting.insert(raised);
+            return self.run();
+        };
+        frame.running_medium -= usize::from(before == Urgency::Medium);
+        match &mut active.counted {
+            Some(class @ RequestClass::Delayable) => {
+                *class = RequestClass::Other;
+                self.delayable -= 1;
+                self.others += 1;
+            }
+            Some(RequestClass::Other) => {}
+            None => {
+                let group = self.group(node);
+                let former = (group.0, group.1, before);
+                if let Some(queue) = self.waiting.get_mut(&former) {
+                    queue.remove(&place);
+                    if queue.is_empty() {
+                        self.waiting.remove(&former);
+                    }
+                }
+                self.waiting.entry(group).or_default().insert(raised);
+            }
+        }
         self.run();
     }
 
@@ -233,6 +281,7 @@ impl Throttle {
             while let Some(node) = self.frames.get_mut(&document).and_then(next) {
                 self.admit(node, document);
                 self.sequence += 1;
+                self.arrivals.insert(node, (self.sequence, document));
                 let urgency = self.plan.urgency[node];
                 let queue = self.waiting.entry(self.group(node)).or_default();
                 queue.insert((Reverse(urgency), self.sequence, node));
@@ -399,6 +448,7 @@ mod tests {
             is_multiplexed: vec![is_multiplexed; urgency.len()],
             is_measured: vec![true; urgency.len()],
             known_hosts: BTreeSet::new(),
+            raised_after: BTreeMap::new(),
             urgency,
             body_at: [(0, 100)].into(),
         };
@@ -415,6 +465,42 @@ mod tests {
 
     fn polled(throttle: &mut Throttle) -> Vec<usize> {
         std::iter::from_fn(|| throttle.poll()).collect()
+    }
+
+    #[test]
+    fn a_raised_request_no_longer_waits_for_the_limits() {
+        // Eleven images of two hosts that have not responded; six of the first host may start, and four of the second.
+        let mut throttle = page(&[Low; 16], false);
+        throttle.handle_body_start(0);
+        let started = enqueue_all(&mut throttle);
+        assert_eq!(started, [1, 2, 3, 4, 5, 6, 11, 12, 13, 14]);
+        throttle.raise(9);
+        assert_eq!(polled(&mut throttle), [9]);
+        // One in flight no longer counts, so the next of the other host starts.
+        throttle.raise(11);
+        assert_eq!(polled(&mut throttle), [15]);
+        for node in [9, 11] {
+            throttle.raise(node); // again
+            throttle.done(node);
+        }
+        assert!(polled(&mut throttle).is_empty());
+        throttle.done(12);
+        assert_eq!(polled(&mut throttle), [16]);
+    }
+
+    #[test]
+    fn a_raised_request_does_not_wait_for_the_head() {
+        let mut throttle = page(&[Low, Low, Low, Medium, Medium, Medium], true);
+        assert_eq!(enqueue_all(&mut throttle), [1, 2, 4, 5]);
+        throttle.raise(3);
+        assert_eq!(polled(&mut throttle), [3]);
+        throttle.raise(4);
+        assert_eq!(polled(&mut throttle), [6], "one Medium less is in flight");
+        for node in 1..=6 {
+            throttle.done(node);
+        }
+        throttle.raise(5);
+        assert!(polled(&mut throttle).is_empty(), "it has ended");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A scheduler's data on a page: the urgency of each request, and the ends of the documents' heads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Urgency of a request, in Chromium's three levels.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -18,7 +19,9 @@ pub enum Urgency {
 pub struct UrgencyPlan {
     /// Urgency of each node.
     pub urgency: Vec<Urgency>,
-    /// Number of its host.
+    /// Nodes whose urgency becomes [`High`](Urgency::High) so long after the page needs them: images in the window.
+    pub raised_after: BTreeMap<usize, Duration>,
+    /// Number of its host; another one in frames that share no connection with the page.
     pub host: Vec<usize>,
     /// True if its host serves many requests on one connection, by priority.
     pub is_multiplexed: Vec<bool>,

@@ -6,6 +6,7 @@ mod model;
 mod network;
 mod page_load;
 mod race;
+mod recorded_delays;
 mod support;
 mod visit;
 mod visit_sites;

@@ -320,6 +320,10 @@ impl Recording<'_> {
                         .map(|request| request.priority.clone())
                 })
                 .filter(|priority| !priority.is_empty()),
+            raised_after: observed_request.and_then(|seen| {
+                let raised_at = seen.raised_at?;
+                Some(seconds(raised_at - seen.requested_at))
+            }),
             connection,
             request_body: answer.request_body,
             refused: refused.or_else(|| {

@@ -288,3 +288,44 @@ fn invalid_messages_are_ignored() {
     }
     assert_eq!(format!("{observations:?}"), before);
 }
+
+/// Chromium raises images that layout finds in the window.
+#[test]
+fn the_time_at_which_a_request_is_raised_is_recorded() {
+    let raised = |first, changes: &[(&str, f64)]| {
+        let image = "http://a.test/x.png";
+        let (mut log, socket) = page(HTML, "hi");
+        log.exchange(image, false, socket, HTML, "1!");
+        let mut observations = Observations::new(&Limits::default());
+        let document = devtools_request(1, "http://a.test/", "VeryHigh", false);
+        observations.take(&document, true);
+        observations.take(&devtools_request(2, image, first, false), true);
+        for (priority, timestamp) in changes {
+            let change = format!(
+                r#"{{"method":"Network.resourceChangedPriority","params":{{"requestId":"2","newPriority":"{priority}","timestamp":{timestamp}}}}}"#
+            );
+            observations.take(&change, true);
+        }
+        let limits = Limits::default();
+        let recorded = netlog::record(log.text().as_bytes(), "x", "x", &observations, &limits);
+        let image = &recorded.unwrap().replica.exchanges[1].observed;
+        assert_eq!(image.priority.as_deref(), Some(first), "as at first");
+        image.raised_after
+    };
+    let ms = |ms| Some(Duration::from_millis(ms));
+    // The request is at 2 s.
+    assert_eq!(
+        raised("Low", &[("High", 2.25), ("Low", 2.5), ("High", 3.0)]),
+        ms(250)
+    );
+    assert_eq!(
+        raised("Low", &[("Medium", 2.25), ("VeryHigh", 2.5)]),
+        ms(500)
+    );
+    assert_eq!(raised("Low", &[("Medium", 2.25)]), None);
+    assert_eq!(
+        raised("High", &[("VeryHigh", 2.25)]),
+        None,
+        "no limit delays it"
+    );
+}

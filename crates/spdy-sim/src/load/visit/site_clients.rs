@@ -89,9 +89,9 @@ pub(crate) struct PageClients<'a> {
 }
 
 impl<'a> PageClients<'a> {
-    /// The client of requests of the page, or of those in its frames of other sites.
-    pub(crate) fn client(self, is_in_cross_site_frame: bool) -> &'a Client {
-        let frames = self.frames.filter(|_| is_in_cross_site_frame);
+    /// The client of requests of the page, or of those in frames that [are separate](Page::is_separate) from it.
+    pub(crate) fn client(self, is_separate: bool) -> &'a Client {
+        let frames = self.frames.filter(|_| is_separate);
         frames.unwrap_or(self.own)
     }
 

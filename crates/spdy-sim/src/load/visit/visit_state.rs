@@ -8,6 +8,7 @@ use spdy_page::replica::Exchange;
 
 use crate::load::page::{RequestKey, key_of};
 use crate::load::{Page, WaterfallRow};
+use crate::options::Options;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -26,9 +27,9 @@ impl VisitState {
         self.received.get(&key_of(exchange)).copied()
     }
 
-    /// True if `host` has responded to a page, or to a frame of another site in one.
-    pub(crate) fn has_responded(&self, host: &str, is_in_cross_site_frame: bool) -> bool {
-        let hosts = &self.hosts[usize::from(is_in_cross_site_frame)];
+    /// True if `host` has responded to a page, or to a frame that [is separate](Page::is_separate) from one.
+    pub(crate) fn has_responded(&self, host: &str, is_separate: bool) -> bool {
+        let hosts = &self.hosts[usize::from(is_separate)];
         hosts.contains(host)
     }
 
@@ -36,6 +37,7 @@ impl VisitState {
     pub(crate) fn extend<'a>(
         &mut self,
         page: &Page,
+        options: &Options,
         rows: impl IntoIterator<Item = &'a (usize, WaterfallRow)>,
         failed: &BTreeSet<usize>,
     ) {
@@ -47,8 +49,8 @@ impl VisitState {
             let sent = page.sent_index(exchange);
             self.received.insert(key_of(exchange), (sent, row.done));
             let host = exchange.url.host_str().unwrap_or_default();
-            let is_in_frame = page.is_in_cross_site_frame(*node);
-            self.hosts[usize::from(is_in_frame)].insert(host.to_owned());
+            let is_separate = page.is_separate(*node, options);
+            self.hosts[usize::from(is_separate)].insert(host.to_owned());
         }
     }
 }

@@ -62,6 +62,7 @@ fn images_wait_until_head_scripts_and_their_output_ran() {
         is_multiplexed: vec![true; 8],
         is_measured: vec![true; 8],
         known_hosts: [].into(),
+        raised_after: [].into(),
         body_at: [(0, 50)].into(),
     };
     page.schedule(Scheduler::Chromium, plan);
