@@ -123,6 +123,6 @@ impl LoadDriver<'_> {
             visited.has_responded(host, self.page.is_separate(number, self.options))
         };
         let known = nodes.filter(|(number, node)| is_known(*number, node.exchange));
-        known.map(|(number, _)| plan.host[number]).collect()
+        known.map(|(number, _)| plan.partition[number]).collect()
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         ..UrgencyPlan::default()
     };
     let announced = announced_by_alt_svc(replica, nodes);
-    let mut hosts = BTreeMap::new();
+    let (mut hosts, mut partitions) = (BTreeMap::new(), BTreeMap::new());
     for (number, node) in nodes.iter().enumerate() {
         let exchange = &replica.exchanges[node.exchange];
         let recorded = exchange.observed.priority.as_deref();
@@ -50,9 +50,11 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         }
         let host = exchange.url.host_str().unwrap_or_default();
         let next = hosts.len();
-        let host_and_partition = (host, page.is_separate(number, options));
-        plan.host
-            .push(*hosts.entry(host_and_partition).or_insert(next));
+        plan.host.push(*hosts.entry(host).or_insert(next));
+        let next = partitions.len();
+        let partition = (host, page.is_separate(number, options));
+        plan.partition
+            .push(*partitions.entry(partition).or_insert(next));
         let spoken = page.protocol_for(protocol, options, host);
         plan.is_multiplexed.push(match spoken {
             Protocol::Http1 => false,

@@ -92,12 +92,13 @@ impl PageLoad<'_> {
         let of = [
             plan.urgency.len(),
             plan.host.len(),
+            plan.partition.len(),
             plan.is_multiplexed.len(),
             plan.is_measured.len(),
         ];
         assert_eq!(
             of,
-            [self.outline.nodes.len(); 4],
+            [self.outline.nodes.len(); 5],
             "the plan belongs to another graph"
         );
         self.throttle = match scheduler {

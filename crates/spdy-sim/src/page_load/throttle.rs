@@ -51,8 +51,14 @@ type Queue = BTreeSet<Place>;
 /// Urgency, number of arrival, and node.
 type Place = (Reverse<Urgency>, u64, usize);
 
-/// Requests for which the network service has the same rules at any time: host, whether it multiplexes, and urgency.
-type Group = (usize, bool, Urgency);
+/// Requests for which the network service has the same rules at any time.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Group {
+    host: usize,
+    partition: usize,
+    is_multiplexed: bool,
+    urgency: Urgency,
+}
 
 /// Measurements that are needed before a network counts as slow: TCP's handshake and a response, or two responses.
 const MIN_SAMPLES: usize = 2;
@@ -90,7 +96,7 @@ pub(crate) struct Throttle {
     plan: UrgencyPlan,
     /// Nodes for which Chromium 49 limits delayable requests: the first document, and style sheets of heads.
     layout_blocking: BTreeSet<usize>,
-    /// Hosts that have responded.
+    /// Partitions of hosts that have responded.
     known_hosts: BTreeSet<usize>,
     frames: BTreeMap<usize, DocumentQueue>,
     running: BTreeMap<usize, ActiveRequest>,
@@ -228,7 +234,10 @@ impl Throttle {
             Some(RequestClass::Other) => {}
             None => {
                 let group = self.group(node);
-                let former = (group.0, group.1, before);
+                let former = Group {
+                    urgency: before,
+                    ..group
+                };
                 if let Some(queue) = self.waiting.get_mut(&former) {
                     queue.remove(&place);
                     if queue.is_empty() {
@@ -243,7 +252,7 @@ impl Throttle {
 
     /// The host of `node` has responded to it.
     pub(crate) fn handle_head(&mut self, node: usize) {
-        if self.known_hosts.insert(self.plan.host[node]) {
+        if self.known_hosts.insert(self.plan.partition[node]) {
             self.run();
         }
     }
@@ -324,11 +333,12 @@ impl Throttle {
 
     fn group(&self, node: usize) -> Group {
         let plan = &self.plan;
-        (
-            plan.host[node],
-            plan.is_multiplexed[node],
-            plan.urgency[node],
-        )
+        Group {
+            host: plan.host[node],
+            partition: plan.partition[node],
+            is_multiplexed: plan.is_multiplexed[node],
+            urgency: plan.urgency[node],
+        }
     }
 
     fn admit(&mut self, node: usize, document: usize) {
@@ -359,7 +369,7 @@ impl Throttle {
 
     /// True if the host of `node` is known to order responses by priority.
     fn has_priorities(&self, node: usize) -> bool {
-        self.plan.is_multiplexed[node] && self.known_hosts.contains(&self.plan.host[node])
+        self.plan.is_multiplexed[node] && self.known_hosts.contains(&self.plan.partition[node])
     }
 
     fn is_delayable(&self, node: usize) -> bool {
@@ -445,6 +455,7 @@ mod tests {
         let plan = UrgencyPlan {
             // Nodes above 10 are of another host.
             host: (0..urgency.len()).map(|it| usize::from(it > 10)).collect(),
+            partition: (0..urgency.len()).map(|it| usize::from(it > 10)).collect(),
             is_multiplexed: vec![is_multiplexed; urgency.len()],
             is_measured: vec![true; urgency.len()],
             known_hosts: BTreeSet::new(),
@@ -486,6 +497,20 @@ mod tests {
         assert!(polled(&mut throttle).is_empty());
         throttle.done(12);
         assert_eq!(polled(&mut throttle), [16]);
+    }
+
+    #[test]
+    fn a_frame_of_another_site_does_not_know_a_host_of_the_page_and_counts_for_it() {
+        let mut throttle = page(&[Low; 8], true);
+        throttle.plan.partition[8] = 2;
+        throttle.handle_body_start(0);
+        assert_eq!(enqueue_all(&mut throttle), [1, 2, 3, 4, 5, 6]);
+        throttle.handle_head(1);
+        assert_eq!(polled(&mut throttle), [7], "seven are in flight");
+        throttle.done(1);
+        assert!(polled(&mut throttle).is_empty());
+        throttle.done(2);
+        assert_eq!(polled(&mut throttle), [8]);
     }
 
     #[test]

@@ -21,11 +21,13 @@ pub struct UrgencyPlan {
     pub urgency: Vec<Urgency>,
     /// Nodes whose urgency becomes [`High`](Urgency::High) so long after the page needs them: images in the window.
     pub raised_after: BTreeMap<usize, Duration>,
-    /// Number of its host; another one in frames that share no connection with the page.
+    /// Number of its host.
     pub host: Vec<usize>,
+    /// Number of its host and of what shares connections to it: another one in frames that share none with the page.
+    pub partition: Vec<usize>,
     /// True if its host serves many requests on one connection, by priority.
     pub is_multiplexed: Vec<bool>,
-    /// Hosts that have responded before the load, so that their protocols are known.
+    /// Partitions of hosts that have responded before the load, so that their protocols are known.
     pub known_hosts: BTreeSet<usize>,
     /// True if its duration is a sample of the network: Chromium ignores hosts at addresses that are not routed, such as those of
     /// laboratories.

@@ -59,6 +59,7 @@ fn images_wait_until_head_scripts_and_their_output_ran() {
     let plan = UrgencyPlan {
         urgency: vec![high, high, high, high, low, low, low, high],
         host: vec![0; 8],
+        partition: vec![0; 8],
         is_multiplexed: vec![true; 8],
         is_measured: vec![true; 8],
         known_hosts: [].into(),
