@@ -241,24 +241,18 @@ impl Page {
 
     /// True if `node` is a document of a frame of another site, or in one, and browsers with `options` separate them from the page.
     pub(super) fn is_separate(&self, node: usize, options: &Options) -> bool {
-        let all = || self.in_cross_site_frames();
-        options.site_partitions && all().get(node).is_some_and(|&is_in_frame| is_in_frame)
+        options.site_partitions && self.in_cross_site_frames().get(node) == Some(&true)
     }
 
     fn in_cross_site_frames(&self) -> &[bool] {
         self.in_cross_site_frames.get_or_init(|| {
             let own_host = self.own_host();
-            let is_own_site =
-                |url: &Url| is_same_site(url.host_str().unwrap_or_default(), own_host);
-            let exchanges = &self.replica.exchanges;
-            cross_site_frames(&self.graph, |exchange| {
-                let exchange = &exchanges[exchange];
-                match exchange.kind {
-                    Kind::Document => is_own_site(&exchange.url),
-                    // The graph may have a wrong parent, and `Referer` names the document, or its origin.
-                    _ => referer(exchange).is_some_and(|referer| is_own_site(&referer)),
-                }
-            })
+            let is_own = |url: &Url| is_same_site(url.host_str().unwrap_or_default(), own_host);
+            let is_in_frame = in_cross_site_frames(&self.graph, &self.replica.exchanges, is_own);
+            match is_in_frame.contains(&true) {
+                true => is_in_frame,
+                false => Vec::new(),
+            }
         })
     }
 
@@ -433,9 +427,12 @@ fn referer(exchange: &Exchange) -> Option<Url> {
     Url::parse(referer).ok()
 }
 
-/// For each node whether it is in a frame whose site is not that of the page; empty if there is no such frame. `is_own_site` receives an
-/// exchange, and tells whether a document is of the page's site, or whether a document of it has requested anything else.
-fn cross_site_frames(graph: &PageGraph, is_own_site: impl Fn(usize) -> bool) -> Vec<bool> {
+/// For each node whether it is in a frame of another site. `is_own` is true for URLs of the page's site.
+fn in_cross_site_frames(
+    graph: &PageGraph,
+    exchanges: &[Exchange],
+    is_own: impl Fn(&Url) -> bool,
+) -> Vec<bool> {
     let mut is_in_frame = vec![false; graph.nodes.len()];
     // The redirects to the page's own document, and this.
     let mut is_navigation = vec![false; graph.nodes.len()];
@@ -445,18 +442,17 @@ fn cross_site_frames(graph: &PageGraph, is_own_site: impl Fn(usize) -> bool) -> 
         is_navigation[number] = node.trigger == Trigger::Start
             || parent
                 .is_some_and(|parent| is_navigation[parent] && graph.nodes[parent].is_redirect);
+        let exchange = &exchanges[node.exchange];
         is_in_frame[number] = match node.kind {
-            Kind::Document => !is_navigation[number] && !is_own_site(node.exchange),
+            Kind::Document => !is_navigation[number] && !is_own(&exchange.url),
+            // The graph may have a wrong parent. `Referer` has the document, or its origin.
             _ => {
-                let is_by_frame = parent.is_some_and(|parent| is_in_frame[parent]);
-                is_by_frame && !is_own_site(node.exchange)
+                parent.is_some_and(|parent| is_in_frame[parent])
+                    && !referer(exchange).is_some_and(|referer| is_own(&referer))
             }
         };
     }
-    match is_in_frame.contains(&true) {
-        true => is_in_frame,
-        false => Vec::new(),
-    }
+    is_in_frame
 }
 
 /// The responses of `replica`, each after its think time.
