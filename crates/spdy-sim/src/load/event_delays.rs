@@ -39,16 +39,17 @@ impl EventDelays {
         if !replica.has_evaluation_times() {
             return Self::default();
         }
-        let repeated = RepeatedEvents::of(replica, graph, plan);
-        let delay = |recorded: Option<Duration>, possible: Option<Instant>| {
-            let possible = possible? - Instant::ZERO;
-            Some(recorded?.saturating_sub(possible))
+        let mut page = PageLoad::new(graph);
+        page.draw(plan.clone());
+        repeat(replica, graph, &mut page);
+        let delay = |recorded: Option<Duration>, possible: Option<Duration>| {
+            Some(recorded?.saturating_sub(possible?))
         };
-        let drawn_at = repeated
-            .first_paint
-            .map(|painted| Instant::ZERO + (painted - Instant::ZERO).saturating_sub(RENDER_DELAY));
-        let render = delay(replica.paints.first_contentful, drawn_at);
-        let load = delay(replica.load, repeated.load).unwrap_or_default();
+        let since_start = |event: Instant| event - Instant::ZERO;
+        let painted = page.first_contentful_paint().map(since_start);
+        let drawn = painted.map(|painted| painted.saturating_sub(RENDER_DELAY));
+        let render = delay(replica.paints.first_contentful, drawn);
+        let load = delay(replica.load, page.load().map(since_start)).unwrap_or_default();
         Self {
             render: render.map(|delay| delay.min(MAX_DELAY)),
             load: load.min(MAX_LOAD_DELAY),
@@ -56,35 +57,18 @@ impl EventDelays {
     }
 }
 
-/// Events of a load in which each exchange ends as recorded, or when it is requested.
-#[derive(Default)]
-struct RepeatedEvents {
-    first_paint: Option<Instant>,
-    load: Option<Instant>,
-}
-
-impl RepeatedEvents {
-    fn of(replica: &Replica, graph: &PageGraph, plan: &PaintPlan) -> Self {
-        let mut page = PageLoad::new(graph);
-        page.draw(plan.clone());
-        // An exchange without times ends it.
-        let _ = repeat(replica, graph, &mut page);
-        Self {
-            first_paint: page.first_contentful_paint(),
-            load: page.load(),
-        }
-    }
-}
-
-/// Repeats the recording until both events have happened. `None` if one cannot happen.
-fn repeat(replica: &Replica, graph: &PageGraph, page: &mut PageLoad<'_>) -> Option<()> {
+/// Loads `page` with the recorded ends of all exchanges, until both events have happened, or one cannot happen: an exchange without
+/// times ends it.
+fn repeat(replica: &Replica, graph: &PageGraph, page: &mut PageLoad<'_>) {
     let mut now = Instant::ZERO;
     page.start(now);
     let mut arrivals: BTreeSet<Arrival> = BTreeSet::new();
     loop {
         while let Some(request) = page.poll_request() {
             let exchange = &replica.exchanges[graph.nodes[request.node].exchange];
-            let (first, last) = exchange.first_byte().zip(exchange.finished())?;
+            let Some((first, last)) = exchange.first_byte().zip(exchange.finished()) else {
+                return;
+            };
             let step = last.saturating_sub(first) / STEPS;
             // Only the parts of a text can name other resources.
             let is_text = matches!(exchange.kind, Kind::Document | Kind::Stylesheet);
@@ -95,11 +79,14 @@ fn repeat(replica: &Replica, graph: &PageGraph, page: &mut PageLoad<'_>) -> Opti
             }
         }
         if page.first_contentful_paint().is_some() && page.load().is_some() {
-            return Some(());
+            return;
         }
         let arrival = arrivals.first().map(|&(at, ..)| at);
         let timeout = page.poll_timeout();
-        now = arrival.into_iter().chain(timeout).min()?.max(now);
+        let Some(next) = arrival.into_iter().chain(timeout).min() else {
+            return;
+        };
+        now = next.max(now);
         if timeout.is_some_and(|timeout| timeout <= now) {
             page.handle_timeout(now);
         } else if let Some((_, node, number)) = arrivals.pop_first() {
