@@ -1,4 +1,4 @@
-//! What a browser draws of a page: the first text, and the largest image.
+//! What a browser draws of a page: the first text, and the largest content.
 //!
 //! A recording of Chromium has its largest contentful paint. If that is text, and later than the first paint, it waited for the last
 //! web font before it, or for the last fetch or script. For any other page the layout is not known. Then the image with the most pixels
@@ -69,7 +69,8 @@ fn cause_of_text(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<u
     let first = replica.paints.first_contentful?;
     let ended = |node: &Node| {
         let exchange = &replica.exchanges[node.exchange];
-        let ended = exchange.finished()? + exchange.observed.compute.unwrap_or_default();
+        let compute = exchange.observed.compute.unwrap_or_default();
+        let ended = exchange.finished()?.saturating_add(compute);
         (first < ended && ended <= at).then_some(ended)
     };
     let last_of = |kinds: &[Kind]| {
@@ -78,13 +79,11 @@ fn cause_of_text(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<u
         let ends = nodes.filter_map(|(number, node)| Some((ended(node)?, number)));
         ends.max().map(|(_, number)| number)
     };
-    let writers = || {
-        let has_times = replica.has_evaluation_times();
-        has_times
-            .then(|| last_of(&[Kind::Fetch, Kind::Script]))
-            .flatten()
+    let writers: &[Kind] = match replica.has_evaluation_times() {
+        true => &[Kind::Fetch, Kind::Script],
+        false => &[],
     };
-    last_of(&[Kind::Font]).or_else(writers)
+    last_of(&[Kind::Font]).or_else(|| last_of(writers))
 }
 
 /// The images that the text of `document` names, each with the offset of its tag; no icons.

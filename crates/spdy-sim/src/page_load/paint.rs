@@ -3,7 +3,7 @@
 //! The first paint needs text or an image of the page's own document that its parser has passed: no synchronous script before it
 //! is left to run, and no style sheet before it is left to load. If the document has no text, it needs DOMContentLoaded. It
 //! follows when the main thread is free, after the recorded render delay, or else [`RENDER_DELAY`]. The largest paint is the first
-//! one, or that of one image, or of text in one web font, if that arrives later. Failures and resources that are never requested
+//! one, or that of one image, or of text that one web font, fetch or script shows, if that comes later. Failures and resources that are never requested
 //! are not painted. Paints delay nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
