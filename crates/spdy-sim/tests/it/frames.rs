@@ -3,9 +3,10 @@
 use spdy_page::builtin;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_sim::load::{self, Load, Page, WaterfallRow, visit};
+use spdy_sim::load::{Load, Page, WaterfallRow, visit};
 use spdy_sim::options::{Options, RaceProtocol, Scheduler};
-use spdy_sim::race::RaceNetwork;
+
+use crate::support::whole_load::whole;
 
 const PAGE: &str = "http://www.page.test/";
 const ADS: &str = "http://ads.test";
@@ -38,14 +39,6 @@ fn page(host: &str) -> Page {
         start: 0,
         ..builtin::flags()
     })
-}
-
-fn whole(page: &Page, protocol: RaceProtocol, options: &Options) -> Load {
-    let network = RaceNetwork::parse("down=5mbit,up=1mbit,rtt=60ms").unwrap();
-    let config = network.config(options);
-    let load = load::load(page, protocol, &network.name, &config, options, 1);
-    assert!(load.failures.is_empty(), "{protocol}: {:?}", load.failures);
-    load
 }
 
 /// The rows of the image of the page, the frame and its image.

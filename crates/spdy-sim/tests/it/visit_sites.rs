@@ -7,9 +7,10 @@ use spdy_net::tls::TlsVersion;
 use spdy_page::builtin;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_sim::load::{self, Load, Page, WaterfallRow, visit};
+use spdy_sim::load::{Load, Page, WaterfallRow, visit};
 use spdy_sim::options::{Cache, Options, RaceProtocol, Scheduler};
-use spdy_sim::race::RaceNetwork;
+
+use crate::support::whole_load::whole;
 
 const PROTOCOLS: [RaceProtocol; 5] = [
     RaceProtocol::Http,
@@ -53,14 +54,6 @@ fn page(url: &str) -> Page {
         failures: Vec::new(),
         ..builtin::flags()
     })
-}
-
-fn whole(page: &Page, protocol: RaceProtocol, options: &Options) -> Load {
-    let network = RaceNetwork::parse("down=5mbit,up=1mbit,rtt=60ms").unwrap();
-    let config = network.config(options);
-    let load = load::load(page, protocol, &network.name, &config, options, 1);
-    assert!(load.failures.is_empty(), "{protocol}: {:?}", load.failures);
-    load
 }
 
 /// The load of the last of `urls`, which are visited with so many seconds between two.

@@ -1,3 +1,4 @@
 //! What the tests of several themes use.
 
 pub(crate) mod timeline;
+pub(crate) mod whole_load;
