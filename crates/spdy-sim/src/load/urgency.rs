@@ -44,6 +44,7 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
             plan.urgency[number] = urgency;
         }
         if options.scheduler == Scheduler::Chromium
+            && node.kind == Kind::Image
             && let Some(after) = exchange.observed.raised_after
         {
             plan.raised_after.insert(number, after);

@@ -120,6 +120,10 @@ impl PageLoad<'_> {
 
     /// Handles the page's need for `node`: requests it, or continues with the bytes that a hint has loaded.
     pub(super) fn require(&mut self, now: Instant, node: usize) {
+        let plan = self.throttle.as_ref().map(Throttle::plan);
+        if let Some(&after) = plan.and_then(|plan| plan.raised_after.get(&node)) {
+            self.at(now + after, TimerEvent::Raise(node));
+        }
         match std::mem::replace(&mut self.early[node], HintState::Unhinted) {
             HintState::Unhinted | HintState::Hinted => self.queue_request(now, node),
             HintState::Requested => self.handle_bytes(now, node, self.arrived[node]),
@@ -140,12 +144,8 @@ impl PageLoad<'_> {
         match (&mut self.throttle, self.outline.document[node]) {
             (Some(throttle), Some(document)) if facts.kind != Kind::Document => {
                 self.held.insert(node, request);
-                let raised_after = throttle.plan().raised_after.get(&node).copied();
                 throttle.enqueue(node, document, goes_on);
                 self.release();
-                if let Some(after) = raised_after {
-                    self.at(now + after, TimerEvent::Raise(node));
-                }
             }
             _ => self.requests.push_back(request),
         }

@@ -11,7 +11,7 @@
 //! - **Renderer** (`ResourceLoadScheduler` of Blink). Medium requests may also run where Low ones may. Once the parser has reached
 //!   the body, which needs every script of the head to have run, all requests are released. Navigations are not scheduled, and a
 //!   followed redirect continues as the original request.
-//! - **Raised requests**: an image in the window becomes High when layout finds it there, in both.
+//! - **Raised requests**: an image in the window becomes High when layout finds it there, in both schedulers.
 //! - **Network service** (`ResourceScheduler`). Requests to a host with priorities (HTTP/2 or HTTP/3) are counted only on a slow
 //!   network, and before the host's first response, when the browser does not know its protocol. The limit of a host is only for
 //!   hosts without known priorities, and a request that waits for it does not block those to other hosts. All requests to a host
@@ -207,10 +207,10 @@ impl Throttle {
 
     /// The urgency of `node` becomes High, unless its request has ended.
     pub(crate) fn raise(&mut self, node: usize) {
-        let before = std::mem::replace(&mut self.plan.urgency[node], Urgency::High);
         let Some(&(sequence, document)) = self.arrivals.get(&node) else {
             return;
         };
+        let before = std::mem::replace(&mut self.plan.urgency[node], Urgency::High);
         if before == Urgency::High {
             return;
         }
