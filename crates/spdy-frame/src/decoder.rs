@@ -1,7 +1,7 @@
-//! Cuts a byte stream into frames, whatever pieces it arrives in.
+//! Splits a byte stream into frames. How the bytes are split on arrival makes no difference.
 //!
 //! ```text
-//!            ┌──────── DATA ────▶ Data ── a piece for whatever is there ──┐
+//!            ┌──────── DATA ────▶ Data ── one piece per available input ──┐
 //!            │                                                            │
 //! Head ──────┼──── control ─────▶ Control ── the whole payload ───────────┼──▶ Head
 //!   8 bytes  │                                                            │
@@ -25,11 +25,10 @@ use crate::version::Version;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Longest payload of a control frame that is read whole, bytes. The specification requires at least
-    /// 8192 (SPDY/3.1 §2.2.1). Default 128 KiB: a block that is over the plain limit of 64 KiB, but not
-    /// absurd, still costs its stream alone.
+    /// Maximum payload of a control frame, bytes. The specification requires at least 8192 (SPDY/3.1 §2.2.1). Default
+    /// 128 KiB, so that a block somewhat larger than the plain limit of 64 KiB ends only its stream, not the session.
     pub control_payload_bytes: usize,
-    /// SETTINGS entries looked at in one frame; the rest are ignored. Default 64.
+    /// SETTINGS entries that are read in one frame; the rest are ignored. Default 64.
     pub settings_entries: usize,
 }
 
@@ -42,7 +41,7 @@ impl Default for Limits {
     }
 }
 
-/// One direction of one connection.
+/// Decodes one direction of one connection.
 ///
 /// Control frames are returned complete. DATA is returned in pieces as its bytes arrive: each piece is a [`Frame::Data`], with
 /// `fin` only on the last; a DATA frame of length 0 is one empty piece.
@@ -67,7 +66,7 @@ enum State {
     },
     /// In a skipped frame.
     Skip { remaining: usize },
-    /// Past a fault: the next frame cannot be found any more.
+    /// After an error: the start of the next frame is unknown.
     Failed(FrameError),
 }
 
@@ -84,13 +83,12 @@ impl Decoder {
 
     /// Takes the next frame, or piece of DATA, off the front of `input`; `None` when more bytes are needed.
     ///
-    /// Bytes that stay in `input` must be there, with what arrived since behind them, at the next call.
-    /// At most one control frame's worth stays.
+    /// Bytes that remain in `input` must still be there at the next call, followed by the bytes that arrived since. At
+    /// most one control frame remains.
     ///
     /// # Errors
     ///
-    /// An error that no receiver can read past. The decoder is spent then, and returns the same error
-    /// again.
+    /// An error after which no frame can be decoded. Later calls return the same error.
     pub fn decode(&mut self, input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
         let frame = self.step(input);
         if let Err(error) = &frame {
@@ -107,7 +105,7 @@ impl Decoder {
         matches!(self.state, State::Head)
     }
 
-    /// True if the input so far ends inside a skipped frame, of which nothing more is reported.
+    /// True if the input so far ends inside a skipped frame, for which no more frames are returned.
     #[must_use]
     pub const fn is_skipping(&self) -> bool {
         matches!(self.state, State::Skip { .. })

@@ -1,16 +1,16 @@
-//! Why bytes are not a frame, or a block not headers: one type for each consequence.
+//! Errors in frames and header blocks: one type for each consequence.
 //!
 //! ```text
-//! FrameError     the cut between frames is lost, or the peer broke a rule on the whole session
+//! FrameError     the start of the next frame is unknown, or the peer broke a rule of the whole session
 //! InflateError   the compression context is lost, and with it every later block
-//! BlockError     the block inflated, its text is not a set of headers: one stream is lost
+//! BlockError     the block inflated, but its text is not a set of headers: one stream is lost
 //! ```
 //!
 //! This crate names the fault; the session decides which status is sent.
 
 use crate::frames::kind::Kind;
 
-/// Why bytes are not a frame: always the end of the session's framing.
+/// A frame that cannot be decoded. No later frame of the session can be decoded either.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -39,7 +39,7 @@ pub enum FrameError {
     TooLarge {
         /// Type of the frame.
         kind: Kind,
-        /// Payload bytes that are taken.
+        /// Maximum payload bytes.
         limit: usize,
         /// Payload bytes that the head announced.
         found: usize,
@@ -76,7 +76,7 @@ pub enum FrameError {
     },
 }
 
-/// Why a header block that inflated is not a set of headers: a stream error (SPDY/3.1 §2.6.10).
+/// A header block that inflated but is not a valid set of headers: a stream error (SPDY/3.1 §2.6.10).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockError {
@@ -97,7 +97,7 @@ pub enum BlockError {
     /// More plain bytes than [`BlockLimits::plain_bytes`](crate::header_block::BlockLimits).
     #[error("header block has {found} decompressed bytes, limit {limit}")]
     TooLong {
-        /// Plain bytes that are taken.
+        /// Maximum plain bytes.
         limit: usize,
         /// Plain bytes of the block.
         found: usize,
@@ -106,15 +106,15 @@ pub enum BlockError {
     /// [`BlockLimits::pairs`](crate::header_block::BlockLimits).
     #[error("header block has {found} pairs and additional components, limit {limit}")]
     TooManyPairs {
-        /// Pairs and further components that are taken.
+        /// Maximum number of pairs and further components.
         limit: usize,
-        /// What the block claims, or where the count stopped.
+        /// The count in the block, or the number at which counting stopped.
         found: usize,
     },
     /// A name longer than [`BlockLimits::name_bytes`](crate::header_block::BlockLimits).
     #[error("header name has {found} bytes, limit {limit}")]
     NameTooLong {
-        /// Bytes that are taken.
+        /// Maximum bytes.
         limit: usize,
         /// Bytes of the name.
         found: usize,
@@ -124,23 +124,23 @@ pub enum BlockError {
     ValueTooLong {
         /// The name.
         name: String,
-        /// Bytes that are taken.
+        /// Maximum bytes.
         limit: usize,
         /// Bytes of the value.
         found: usize,
     },
-    /// A name of no bytes.
+    /// An empty name.
     #[error("header name is empty, expected at least 1 byte")]
     NameEmpty,
-    /// A name with a byte that no name may have; capital letters are such bytes.
+    /// A name with a byte that is not allowed in names, such as a capital letter.
     #[error("header name {name} contains byte {byte:#04x}, expected a lower-case token")]
     NameByte {
-        /// The name, its strange bytes escaped.
+        /// The name, with special bytes escaped.
         name: String,
         /// The first byte that is wrong.
         byte: u8,
     },
-    /// A value with a line end in it, which would split a message of HTTP/1.1.
+    /// A value with a line end, which would split an HTTP/1.1 message.
     #[error("value of {name} contains byte {byte:#04x}, expected no line break")]
     ValueByte {
         /// The name.
@@ -148,7 +148,7 @@ pub enum BlockError {
         /// The first byte that is wrong.
         byte: u8,
     },
-    /// A value with a NUL at an end, or with two in a row.
+    /// A value that starts or ends with a NUL, or has two NULs in a row.
     #[error("value of {name} has an empty component, expected at least 1 byte")]
     EmptyComponent {
         /// The name.
@@ -163,8 +163,8 @@ pub enum BlockError {
 }
 
 impl BlockError {
-    /// Whether the block is legal but larger than we take: answered as FRAME_TOO_LARGE or HTTP 431
-    /// rather than PROTOCOL_ERROR.
+    /// Whether the block is valid but exceeds a limit: answered by FRAME_TOO_LARGE or HTTP 431 instead of
+    /// PROTOCOL_ERROR.
     #[must_use]
     pub const fn is_over_limit(&self) -> bool {
         matches!(
@@ -177,7 +177,7 @@ impl BlockError {
     }
 }
 
-/// Why a block did not inflate: the compression context is lost, so the session is.
+/// A block that did not inflate. The compression context is lost, so the session ends.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InflateError {
@@ -198,13 +198,13 @@ pub enum InflateError {
         /// Adler-32 in the stream.
         found: u32,
     },
-    /// The bytes are no deflate stream.
+    /// The bytes are not valid deflate data.
     #[error("invalid deflate data after {inflated} decompressed bytes of the header block")]
     Data {
-        /// Plain bytes that came out of this block before.
+        /// Plain bytes of this block that were inflated before the error.
         inflated: usize,
     },
-    /// The stream ended in an earlier block, though it must stay open for the session's life.
+    /// The stream ended in an earlier block, but it must stay open until the session ends.
     #[error("deflate stream ended in an earlier header block, expected it to continue")]
     Ended,
     /// A block inflates to more than [`BlockLimits::inflated_bytes`](crate::header_block::BlockLimits).

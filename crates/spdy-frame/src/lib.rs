@@ -1,9 +1,8 @@
-//! SPDY frames: bytes to meaning and back (SPDY/2, SPDY/3, SPDY/3.1).
+//! Decodes and encodes SPDY frames (SPDY/2, SPDY/3, SPDY/3.1).
 //!
-//! This crate knows one direction of one connection at a time: [`Decoder`](decoder::Decoder) cuts a
-//! byte stream into [`Frame`](frame::Frame)s, `Frame::encode` writes them, and
-//! [`compress`] turns header blocks into the bytes that frames carry. What a frame does to a session
-//! is the business of `spdy-session`.
+//! This crate handles one direction of one connection at a time: [`Decoder`](decoder::Decoder) splits a byte stream into
+//! [`Frame`](frame::Frame)s, `Frame::encode` writes them, and [`compress`] converts header blocks to the bytes that
+//! frames carry. The effect of a frame on a session is defined in `spdy-session`.
 //!
 //! ```text
 //! bytes in ──▶ Decoder ──▶ Frame ──▶ block ──▶ Inflater ──▶ HeaderBlock
@@ -12,12 +11,12 @@
 //!
 //! | folder | subject |
 //! | --- | --- |
-//! | `frames/` | one file a frame type: its fields and bytes; [`frame`] lists all types, [`head`] has the first eight bytes |
+//! | `frames/` | one file per frame type: its fields and bytes; [`frame`] lists all types, [`head`] has the first eight bytes |
 //! | `blocks/` | header blocks: [`header_block`], the rules for names and values, and which values are secret |
 //! | `compression/` | the zlib stream of header blocks: [`compress`], [`inflate`], and an encoder that keeps secrets out of matches |
 //!
-//! The three versions share one codec. What differs is data in [`version`], [`kind`] and
-//! [`dictionary`], and a branch each in SETTINGS, GOAWAY, SYN_STREAM (width of the priority),
+//! The three versions share one codec. The differences are data in [`version`], [`kind`] and
+//! [`dictionary`], and one branch each in SETTINGS, GOAWAY, SYN_STREAM (width of the priority),
 //! SYN_REPLY and HEADERS (two unused bytes), RST_STREAM (fewer codes) and the header block (width of
 //! its integers).
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

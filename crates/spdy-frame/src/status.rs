@@ -2,21 +2,20 @@
 
 use std::fmt;
 
-/// Status of RST_STREAM (SPDY/3.1 §2.6.3). Unknown codes are preserved: the peer's value is reported as it
-/// came.
+/// Status of RST_STREAM (SPDY/3.1 §2.6.3). Unknown codes are preserved: the peer's value is reported as received.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RstStatus(pub u32);
 
 impl RstStatus {
     /// 1: the peer broke the protocol on this stream.
     pub const PROTOCOL_ERROR: Self = Self(1);
-    /// 2: a frame for a stream that is not there.
+    /// 2: a frame for a stream that does not exist.
     pub const INVALID_STREAM: Self = Self(2);
     /// 3: refused before any work was done: safe to retry.
     pub const REFUSED_STREAM: Self = Self(3);
-    /// 4: the version is not spoken here.
+    /// 4: the version is not supported.
     pub const UNSUPPORTED_VERSION: Self = Self(4);
-    /// 5: the opener lost interest.
+    /// 5: the side that opened the stream no longer needs it.
     pub const CANCEL: Self = Self(5);
     /// 6: the sender failed.
     pub const INTERNAL_ERROR: Self = Self(6);
@@ -26,7 +25,7 @@ impl RstStatus {
     pub const STREAM_IN_USE: Self = Self(8);
     /// 9: a frame on a half that is closed.
     pub const STREAM_ALREADY_CLOSED: Self = Self(9);
-    /// 11: a frame too large to take.
+    /// 11: the frame is larger than the recipient accepts.
     pub const FRAME_TOO_LARGE: Self = Self(11);
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A 31-bit stream identifier; 0 stands for the session where a frame allows it.
+/// A 31-bit stream identifier; 0 means the session in frames that allow it.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct StreamId(u32);
 

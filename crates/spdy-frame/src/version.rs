@@ -15,7 +15,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Every version, the best first.
+    /// Every version, the newest first.
     pub const ALL: [Self; 3] = [Self::V31, Self::V3, Self::V2];
 
     /// The number in the head of every control frame.

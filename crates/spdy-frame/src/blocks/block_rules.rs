@@ -1,4 +1,4 @@
-//! The rules of a plain block: how it is cut, and what names and values may hold (SPDY/3.1 §2.6.10).
+//! Rules for a plain header block: its layout, and what names and values may contain (SPDY/3.1 §2.6.10).
 
 use bytes::{BufMut, Bytes};
 
@@ -53,8 +53,8 @@ pub(crate) fn read(
     Ok(count)
 }
 
-/// `plain` with lower-case names, if it has others and `limits` require it. Before it is checked: two names
-/// may become one.
+/// Returns a copy of `plain` with lower-case names, if [`BlockLimits::lowercase_names`] is set and a name has capital
+/// letters. Call it before [`read`], because two names may become equal.
 pub(crate) fn lowercase_names(
     version: Version,
     plain: &[u8],
@@ -67,7 +67,7 @@ pub(crate) fn lowercase_names(
     let mut reader = Reader::new(version, plain);
     let count = reader.int().ok()?;
     for _ in 0..count {
-        // The next reader reports an invalid block.
+        // `read` reports an invalid block.
         let Ok(name) = reader.string() else { break };
         if name.iter().any(u8::is_ascii_uppercase) {
             let plain = folded.get_or_insert_with(|| plain.to_vec());
@@ -231,7 +231,7 @@ pub(crate) fn check_value(
 fn has_nul_or_line_end(value: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    // Not zero exactly if one of the bytes is zero.
+    // Nonzero if and only if one of the bytes is zero.
     let zeros = |eight: u64| eight.wrapping_sub(ONES) & !eight & HIGH;
     let found = |chunk: &[u8; 8]| {
         let eight = u64::from_le_bytes(*chunk);
@@ -244,14 +244,14 @@ fn has_nul_or_line_end(value: &[u8]) -> bool {
     }
 }
 
-/// Up to so many names comparing all with all is quicker than sorting, and needs no memory.
+/// Up to this number of names, comparing all pairs is faster than sorting, and needs no allocation.
 const SORT_ABOVE: usize = 24;
 
 /// The names of one block, to detect duplicates.
 pub(crate) struct NameSet<'a> {
     few: [&'a [u8]; SORT_ABOVE],
     len: usize,
-    /// All of them, if they are not few.
+    /// All names, if there are more than [`SORT_ABOVE`].
     many: Vec<&'a [u8]>,
 }
 
@@ -277,8 +277,8 @@ impl<'a> NameSet<'a> {
         }
     }
 
-    /// In n log n steps at most. Sorting rather than hashing: there is no seed to keep secret, and no
-    /// input makes it slow.
+    /// Checks that no name occurs twice, in at most n log n steps. Sorting instead of hashing: there is no seed to
+    /// keep secret, and no input makes it slow.
     #[inline]
     pub(crate) fn check_differ(mut self) -> Result<(), BlockError> {
         let few = &self.few[..self.len];

@@ -5,16 +5,16 @@
 //! |       count       |   32 bits, 16 in SPDY/2
 //! +-------------------+   then count times:
 //! |  length of name   |   32 bits, 16 in SPDY/2
-//! |     name ...      |   a lower-case token; in SPDY/3 and 3.1 a colon may stand before it
+//! |     name ...      |   a lower-case token; in SPDY/3 and 3.1 optionally with a colon before it
 //! |  length of value  |   32 bits, 16 in SPDY/2
-//! |     value ...     |   components with a NUL between two
+//! |     value ...     |   components, separated by a NUL
 //! +-------------------+
 //! ```
 //!
-//! Where the text leaves room we chose: a count, a length and the end of the block must agree to the
-//! byte; names are tokens of RFC 9110 §5.6.2 without capitals; values have no line end, since they go
-//! on to HTTP/1.1; values may be empty in every version when read, but pairs with an empty value are
-//! left out when SPDY/2 is written, whose text forbids them and whose readers reset the stream.
+//! Choices where the spec is open: a count, a length and the end of the block must agree to the byte. Names are tokens
+//! of RFC 9110 §5.6.2 without capitals. Values contain no line end, because they are forwarded to HTTP/1.1. Empty values
+//! are accepted in every version. Pairs with an empty value are not written in SPDY/2: its spec forbids them, and its
+//! receivers reset the stream.
 
 use std::fmt;
 
@@ -27,28 +27,29 @@ use crate::blocks::block_rules::{
 use crate::error::BlockError;
 use crate::version::Version;
 
-/// Limits on what one block may hold.
+/// Limits of one block.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BlockLimits {
-    /// Plain bytes of a block that are stored. Default 64 KiB.
+    /// Plain bytes of a block. A longer block is a stream error. Default 64 KiB.
     pub plain_bytes: usize,
-    /// Plain bytes that a block is inflated to at most, stored or not, to save the compression context when
-    /// `plain_bytes` is passed. One more and the context is given up. Default 1 MiB.
+    /// Plain bytes up to which a block is inflated even if it exceeds `plain_bytes`, so that the compression context
+    /// stays valid. With one more byte the context is lost. Default 1 MiB.
     pub inflated_bytes: usize,
     /// Pairs, with each further component of a value counted as a pair. Default 256.
     pub pairs: usize,
     /// Bytes of a name. Default 256.
     pub name_bytes: usize,
-    /// Bytes of a value, its NULs included. Default 32 KiB, half of a block, so that no value leaves its head
-    /// without room for the rest. A value takes no memory beside its block's, which a smaller limit would
-    /// then not save; and 8 KiB, or 16 for a cookie, as servers of HTTP/1 have it, would refuse a Kerberos
-    /// ticket with many groups and the jar of a site with some eight cookies of the 4096 bytes that browsers
-    /// keep (RFC 6265 §6.1). Of 27,862 recorded messages the longest value has 3506 bytes, a cookie, and
-    /// the longest block 4.3 KB.
+    /// Bytes of a value, including its NULs. Default 32 KiB: half of a block, so that one value leaves room for the
+    /// other headers.
+    ///
+    /// A smaller limit would save no memory, because a value is stored in the memory of its block. The usual limits of
+    /// HTTP/1 servers (8 KiB, or 16 KiB for a cookie) would reject a Kerberos ticket with many groups, and about eight
+    /// cookies of the 4096 bytes that browsers store (RFC 6265 §6.1). In 27,862 recorded messages the longest value is a
+    /// cookie of 3506 bytes, and the longest block has 4.3 KB.
     pub value_bytes: usize,
-    /// Whether capitals in names are read as small letters. Default `false`: names are lower case, and a block
-    /// with another is malformed (SPDY/3.1 §2.6.10, §3.2). OkHttp's MockWebServer writes `Content-Length`.
+    /// Whether capital letters in names are converted to lower case. Default `false`: a block with a capital letter in
+    /// a name is malformed (SPDY/3.1 §2.6.10, §3.2). OkHttp's MockWebServer writes `Content-Length`.
     pub lowercase_names: bool,
 }
 
@@ -65,7 +66,7 @@ impl Default for BlockLimits {
     }
 }
 
-/// Headers in the order of the wire. A value with several components holds single NULs between them.
+/// Headers in the order of the wire. The components of a value are separated by single NULs.
 ///
 /// All pairs are in one piece of memory, in SPDY/3's wire format: a block is one allocation, a clone needs none, and a value can be
 /// [shared](Self::share).
@@ -75,9 +76,9 @@ impl Default for BlockLimits {
 pub struct HeaderBlock {
     /// How many pairs there are.
     len: usize,
-    /// Length of name in 32 bits, name, length of value in 32 bits, value; so for each pair.
+    /// For each pair: length of the name (32 bits), name, length of the value (32 bits), value.
     pairs: Bytes,
-    /// Names whose values are secrets of this block's own.
+    /// Names whose values are marked as secret in this block.
     secrets: Vec<Box<[u8]>>,
 }
 
@@ -96,11 +97,10 @@ impl HeaderBlock {
         Self::default()
     }
 
-    /// Appends a pair; a name that is already there gets one more NUL-separated component.
+    /// Appends a pair. If the block already has the name, `value` becomes one more NUL-separated component.
     ///
-    /// A component is never empty, so an empty value adds nothing to a name that is there, and gives
-    /// way to the first that is not empty. Nothing is checked here: see [`check`](Self::check). For
-    /// many pairs use [`BlockBuilder`].
+    /// A component is never empty: an empty `value` adds nothing to an existing name, and an existing empty value is
+    /// replaced by `value`. Nothing is checked here: see [`check`](Self::check). For many pairs use [`BlockBuilder`].
     ///
     /// # Panics
     ///
@@ -134,7 +134,7 @@ impl HeaderBlock {
 
     /// Marks the value of `name` as a secret that is never compressed, not even by repeating it whole.
     ///
-    /// Most values are private without it: see [`Secrets`](crate::secrets::Secrets).
+    /// Most values are private without this mark: see [`Secrets`](crate::secrets::Secrets).
     pub fn mark_secret(&mut self, name: impl AsRef<[u8]>) {
         self.secrets.push(name.as_ref().into());
     }
@@ -155,7 +155,7 @@ impl HeaderBlock {
             .map(|(_, value)| value)
     }
 
-    /// The components of the value of `name`; none if it is not there, one empty one if it is empty.
+    /// The components of the value of `name`: none if the block has no such name, one empty component if the value is empty.
     pub fn components(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.get(name)
             .into_iter()
@@ -168,11 +168,11 @@ impl HeaderBlock {
         Pairs { rest: &self.pairs }
     }
 
-    /// `part`, which is a name or value of this block or lies in one, without copying it.
+    /// Returns `part` without copying it. `part` is a name or value of this block, or a slice of one.
     ///
     /// # Panics
     ///
-    /// If it lies elsewhere.
+    /// If `part` is not in the memory of this block.
     #[must_use]
     pub fn share(&self, part: &[u8]) -> Bytes {
         self.pairs.slice_ref(part)
@@ -184,7 +184,7 @@ impl HeaderBlock {
         self.len
     }
 
-    /// Whether there is no name.
+    /// Whether the block has no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -206,8 +206,8 @@ impl HeaderBlock {
     ///
     /// # Panics
     ///
-    /// If a name or value is longer than a length can express: 65,535 bytes in SPDY/2. [`check`](Self::check)
-    /// finds that.
+    /// If a name or value is too long for its length field: more than 65,535 bytes in SPDY/2. [`check`](Self::check)
+    /// detects that.
     pub fn encode(&self, version: Version, out: &mut BytesMut) {
         out.reserve(self.plain_len(version));
         put_int(version, self.count(version), out);
@@ -249,7 +249,7 @@ impl HeaderBlock {
         })
     }
 
-    /// Reads the plain bytes of a whole block, and keeps them where they are (SPDY/2: copies them).
+    /// Like [`decode`](Self::decode), but shares `plain` instead of copying it (in SPDY/2 it is copied too).
     ///
     /// # Errors
     ///
@@ -383,7 +383,7 @@ impl<'a> Iterator for Pairs<'a> {
     }
 }
 
-/// Writes a block pair by pair, one behind the other, without looking whether a name is there already.
+/// Builds a block pair by pair, without checking for duplicate names.
 #[derive(Debug, Default)]
 pub struct BlockBuilder {
     len: usize,
@@ -394,7 +394,7 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// With room for `bytes`: names, values, and 8 for each pair.
+    /// Reserves `bytes` of memory: for names, values, and 8 bytes for each pair.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
         Self {
@@ -418,7 +418,7 @@ impl BlockBuilder {
         self.pairs.extend_from_slice(value);
     }
 
-    /// Lengthens the value of the last pair.
+    /// Appends `more` to the value of the last pair.
     #[inline]
     pub fn extend_value(&mut self, more: &[u8]) {
         assert!(self.len > 0, "the block has no pair to extend");
@@ -463,7 +463,7 @@ impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for HeaderBlock {
     }
 }
 
-/// The block of `len` pairs with lengths of 16 bits, as SPDY/2 has them.
+/// Converts `len` pairs in the layout of SPDY/2, with 16-bit lengths.
 fn from_v2_pairs(len: usize, pairs: &[u8]) -> HeaderBlock {
     let mut reader = Reader::new(Version::V2, pairs);
     let mut block = BlockBuilder::with_capacity(pairs.len() + 4 * len);

@@ -1,4 +1,4 @@
-//! Header blocks: the pairs, the rules for names and values, and what may be compressed with what.
+//! Header blocks: the pairs, the rules for names and values, and which values may be compressed together.
 
 pub(crate) mod block_rules;
 pub mod header_block;

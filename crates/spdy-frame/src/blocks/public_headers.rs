@@ -1,19 +1,19 @@
 //! The headers whose values are compressed like any other text. All other values are private.
 //!
 //! The length of compressed output reveals whether two texts are alike, so an attacker that chooses one text can guess the
-//! other (CRIME, CVE-2012-4929). An unknown header may hold a token, so this is a list of what is safe and not of what is
-//! secret. A name is on it only if its value
+//! other (CRIME, CVE-2012-4929). An unknown header may contain a token, so this list names the safe headers, not the
+//! secret ones. A name is on it only if its value
 //!
-//! - is no secret: no token, no identifier or data of a user, no part of a URL but the host; and
-//! - has one author, the program or the operator: it does not copy text of a request or of a user into the message. The
-//!   exceptions are `accept`, `accept-language`, `content-type` and `:method`, which a script may choose: what such a
-//!   text can find are the other values of this list, which are not secret.
+//! - is not secret: no token, no identifier or data of a user, no part of a URL except the host; and
+//! - is written only by the program or the operator: it contains no text copied from a request or a user. The
+//!   exceptions are `accept`, `accept-language`, `content-type` and `:method`, which a script may choose. Such a text
+//!   can only reveal the other values of this list, which are not secret.
 //!
-//! The request side is Chromium's list of 2012 with the headers that browsers send since. Names that look harmless and
-//! are not: `etag` and `if-none-match` (identify a document, and users by it), `if-modified-since` (the same, beside text
-//! that a script chooses), `content-length` (the size of a private document), `location`, `link` and `referer` (URLs),
-//! `access-control-allow-origin` (copies the request's `origin`), `content-security-policy` and `www-authenticate`
-//! (nonces), `content-disposition` (names of files), `x-request-id` and its like.
+//! The request headers are Chromium's list of 2012, and headers that browsers have added since. Names that look harmless
+//! but are not: `etag` and `if-none-match` (identify a document, and through it users), `if-modified-since` (the same,
+//! in a message with text that a script chooses), `content-length` (the size of a private document), `location`, `link`
+//! and `referer` (URLs), `access-control-allow-origin` (copies the request's `origin`), `content-security-policy` and
+//! `www-authenticate` (nonces), `content-disposition` (names of files), `x-request-id` and similar headers.
 
 use crate::version::Version;
 
@@ -27,12 +27,12 @@ pub fn is_public(version: Version, name: &[u8]) -> bool {
             b"host" => true,
             // A few fixed words each.
             b"method" | b"scheme" | b"status" | b"version" => true,
-            // `path` (`url` in SPDY/2) holds tokens and what a user looks for.
+            // `path` (`url` in SPDY/2) contains tokens and search terms.
             _ => false,
         };
     }
     match name {
-        // What the client's program can read, and its own name: the same in every request.
+        // What the client program accepts, and its name: the same in every request.
         b"accept" | b"accept-charset" | b"accept-encoding" | b"accept-language" | b"user-agent" => {
             true
         }
@@ -42,11 +42,11 @@ pub fn is_public(version: Version, name: &[u8]) -> bool {
         b"dnt" | b"priority" | b"upgrade-insecure-requests" => true,
         // Directives for caches: words and ages.
         b"age" | b"cache-control" | b"pragma" | b"vary" => true,
-        // Dates that the server gives to all caches on the way. Nothing that a client chooses stands beside them.
+        // Dates that the server sends to all caches on the path. Nothing next to them is chosen by a client.
         b"date" | b"expires" | b"last-modified" => true,
-        // How a body is to be read, not what is in it.
+        // How to read a body, not its content.
         b"accept-ranges" | b"content-encoding" | b"content-type" => true,
-        // Programs and machines that a response passed.
+        // Programs and machines that handled the response.
         b"server" | b"via" | b"x-cache" | b"x-cache-lookup" | b"x-powered-by" => true,
         // An operator's policies: the same in all responses of a site.
         b"p3p" | b"referrer-policy" | b"strict-transport-security" => true,
@@ -59,8 +59,8 @@ pub fn is_public(version: Version, name: &[u8]) -> bool {
     }
 }
 
-/// The name without its colon, if it belongs to the first line of a request or response (SPDY/3.1 §3.2.1). SPDY/2 has no
-/// colon, so there these names are taken.
+/// The name without its colon, if it belongs to the first line of a request or response (SPDY/3.1 §3.2.1). In SPDY/2
+/// these names have no colon and are reserved.
 fn first_line(version: Version, name: &[u8]) -> Option<&[u8]> {
     match version {
         Version::V2 => {

@@ -1,14 +1,15 @@
 //! Which header values are private, and which of them may repeat.
 //!
 //! The values of a [list of names](crate::public_headers) are public. All other values are private: they are written as
-//! literals, and nothing is ever matched with them. The private values of a few names come again with every request.
-//! These are cut into pieces, and a long piece may be one repetition of an equal piece of the same name and host:
+//! literals, and nothing is ever matched with them. The private values of a few names are sent again with every request.
+//! These are split into pieces, and a long piece may be written as one repetition of an equal piece of the same name and
+//! host:
 //!
 //! ```text
 //! cookie                 a=1; sid=9f86d081884c7d65          each crumb is a piece
 //!                        ^^^  ^^^^^^^^^^^^^^^^^^^^
-//! set-cookie             sid=9f86d081884c7d65; path=/       each cookie is a piece; its attributes are public, but
-//!                        ^^^^^^^^^^^^^^^^^^^^               for a path that is not `/`
+//! set-cookie             sid=9f86d081884c7d65; path=/       each cookie is a piece; its standard attributes are public,
+//!                        ^^^^^^^^^^^^^^^^^^^^               except a path that is not `/`
 //! authorization,         Bearer 4f1c2ab98e77d033            the value is a piece
 //! proxy-authorization    ^^^^^^^^^^^^^^^^^^^^^^^
 //! referer                https://a.test/s/9f86d081884c7d65  the value is a piece, and may only repeat the last one
@@ -30,7 +31,7 @@ pub struct Secrets {
 }
 
 impl Default for Secrets {
-    /// All values but those of the [public names](public_headers::is_public), with whole matches.
+    /// All values except those of the [public names](public_headers::is_public), with whole matches.
     fn default() -> Self {
         Self {
             none: false,
@@ -40,15 +41,15 @@ impl Default for Secrets {
 }
 
 impl Secrets {
-    /// Bytes of a piece under which it never repeats, without the name of a cookie, the scheme of an authorization and the origin
-    /// (`https://a.test/`) of a referer.
+    /// Minimum length of a piece that may repeat, bytes. The name of a cookie, the scheme of an authorization and the origin
+    /// (`https://a.test/`) of a referer do not count.
     ///
     /// 16 hexadecimal digits are 2^64 guesses, 16 decimal digits 2^53. A shorter value, such as `lang=en` or a PIN, could
-    /// be found by trying every one.
+    /// be found by trying all values.
     pub const MIN_WHOLE_BYTES: usize = 16;
 
-    /// Every value is public but those that a block marks
-    /// ([`HeaderBlock::mark_secret`](crate::header_block::HeaderBlock::mark_secret)). Only where one party writes all
+    /// Every value is public, except those that a block marks
+    /// ([`HeaderBlock::mark_secret`](crate::header_block::HeaderBlock::mark_secret)). Use it only if one party writes all
     /// headers.
     #[must_use]
     pub fn none() -> Self {
@@ -63,17 +64,17 @@ impl Secrets {
     ///
     /// A repetition reveals to an eavesdropper that the two are equal. To use that, an attacker must put a guess into the *same
     /// header for the same host*, and then learns only whether the whole guess is right. Pieces shorter than
-    /// [`MIN_WHOLE_BYTES`](Self::MIN_WHOLE_BYTES) and values that a block marks never repeat. With `false` no private value ever
-    /// does: a request then costs all bytes of its cookies.
+    /// [`MIN_WHOLE_BYTES`](Self::MIN_WHOLE_BYTES) and values that a block marks never repeat. With `false` no private value
+    /// repeats: each request then costs all bytes of its cookies.
     #[must_use]
     pub fn whole_matches(mut self, allowed: bool) -> Self {
         self.whole_matches = allowed;
         self
     }
 
-    /// True if the whole `value` of the private header `name`, in lower case, may be written as a repetition of an equal one for the same
-    /// host. It is one crumb of a cookie, one `set-cookie` without attributes, an authorization, or a referer, of which only the last may
-    /// repeat. For compression formats other than SPDY's.
+    /// True if the whole `value` of the private header `name` (in lower case) may be written as a repetition of an equal value for
+    /// the same host: one crumb of a cookie, one `set-cookie` without attributes, an authorization, or a referer. A referer may only
+    /// repeat the last one. For compression formats other than SPDY's.
     #[must_use]
     pub fn may_repeat(&self, name: &[u8], value: &[u8]) -> bool {
         let Some(repeatable) = Repeatable::of(name).filter(|_| self.whole_matches) else {
@@ -107,7 +108,7 @@ pub(crate) enum Rule {
     Pieces(Repeatable),
 }
 
-/// The headers whose values may repeat as a whole. Pieces of different headers never meet.
+/// The headers whose values may repeat as a whole. Pieces of different headers are never compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Repeatable {
     Cookie,
@@ -129,7 +130,7 @@ impl Repeatable {
         })
     }
 
-    /// Which earlier pieces one may repeat.
+    /// Which earlier pieces a piece may repeat.
     ///
     /// Even a long URL of a page can often be guessed, and the response to a guess does not reveal that another request had it. So a
     /// referer repeats only the last one for its host: an attacker has one guess for each request of the victim.
@@ -140,7 +141,7 @@ impl Repeatable {
         }
     }
 
-    /// Cuts `value` into runs; together they are the value.
+    /// Splits `value` into runs. Their concatenation is `value`.
     pub(crate) fn runs<'a>(self, value: &'a [u8], mut take: impl FnMut(Run<'a>)) {
         for (index, component) in value.split(|byte| *byte == 0).enumerate() {
             if index > 0 {
@@ -167,7 +168,7 @@ pub(crate) enum Run<'a> {
     Piece(&'a [u8], bool),
 }
 
-/// The crumbs of a cookie, with what separates them.
+/// Splits a cookie into its crumbs and their separators.
 fn crumbs<'a>(mut rest: &'a [u8], take: &mut impl FnMut(Run<'a>)) {
     while !rest.is_empty() {
         let (crumb, after) = split_where(rest, |byte| byte == b';');
@@ -178,7 +179,7 @@ fn crumbs<'a>(mut rest: &'a [u8], take: &mut impl FnMut(Run<'a>)) {
     }
 }
 
-/// A cookie that is set, and its attributes.
+/// Splits a `set-cookie` into the cookie and its attributes.
 fn cookie_and_attributes<'a>(text: &'a [u8], take: &mut impl FnMut(Run<'a>)) {
     let (cookie, mut rest) = split_where(text, |byte| byte == b';');
     piece(cookie, after_first(cookie, b'='), take);
@@ -221,13 +222,13 @@ fn public<'a>(text: &'a [u8], take: &mut impl FnMut(Run<'a>)) {
     }
 }
 
-/// Cuts `text` before the first byte that `ends` it.
+/// Splits `text` before the first byte for which `ends` is true.
 fn split_where(text: &[u8], ends: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     let at = text.iter().position(|byte| ends(*byte));
     text.split_at(at.unwrap_or(text.len()))
 }
 
-/// What follows the first `separator`; all of `text` where there is none.
+/// The part of `text` after the first `separator`, or all of `text` if there is none.
 fn after_first(text: &[u8], separator: u8) -> &[u8] {
     match text.iter().position(|byte| *byte == separator) {
         Some(at) => &text[at + 1..],

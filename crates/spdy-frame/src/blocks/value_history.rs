@@ -1,7 +1,7 @@
-//! Private values that stand in the peer's window, so that one may be repeated as a whole.
+//! Private values that are in the peer's window, so that they can be repeated as a whole.
 //!
-//! They are stored apart from the window, which the search sees. A value is compared only as a whole, and only with values of the same
-//! header and the same host.
+//! They are not stored in the window that the match search reads. A value is compared only as a whole, and only with values of the
+//! same header and the same host.
 
 use std::collections::VecDeque;
 
@@ -16,13 +16,13 @@ const MAX_HOSTS: usize = 32;
 /// Which earlier values of its header and host a value may repeat.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum HistoryReach {
-    /// All that are stored.
+    /// All stored values.
     All,
-    /// The last one, whatever it was.
+    /// Only the last value.
     Last,
 }
 
-/// The values of a direction, the one that was not used for the longest time first.
+/// The values of one direction, the least recently used first.
 #[derive(Default)]
 pub(crate) struct ValueHistory {
     values: VecDeque<Value>,

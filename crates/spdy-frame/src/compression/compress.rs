@@ -21,38 +21,38 @@ use crate::version::Version;
 
 pub use crate::compression::inflate::{InflatedBlock, Inflater};
 
-/// Windows that we write, in bits of bytes: one that sees all of the dictionary at the start, and
-/// deflate's largest.
+/// The minimum and the maximum window that we use, as powers of two (bytes). The minimum contains the whole dictionary
+/// at the start; deflate has no larger window than the maximum.
 const WINDOW_BITS: (u8, u8) = (11, 15);
 
-/// zlib's measure of memory for what is not the window: 2^12 pending symbols, and hash tables to fit.
+/// zlib's parameter for memory besides the window: 2^12 pending symbols, and hash tables of matching size.
 const MEM_LEVEL: i32 = 6;
 
-/// How header blocks are written. A reader never notices.
+/// How header blocks are compressed. Every receiver can read all variants.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Compression {
     /// Our own encoder: only the values of [a list of names](crate::public_headers) are matched in part. A
-    /// [private](Secrets) value is written as literals, or repeats an equal one of its name and host as a whole, so
-    /// lengths on the wire reveal nothing of the value but its length. The default.
+    /// [private](Secrets) value is written as literals, or as one repetition of an equal value of the same name and host,
+    /// so lengths on the wire reveal nothing about the value except its length. The default.
     #[default]
     CrimeSafe,
-    /// Plain zlib, level 0 (stored) to 9 (and 9 for anything above). Above 0 private values share a history
-    /// with all others. Use it only where one party writes all headers.
+    /// Plain zlib, level 0 (stored) to 9; a higher value means 9. Above 0, private values share a history with all
+    /// others. Use it only if one party writes all headers.
     Zlib(u8),
 }
 
-/// Everything about how one direction's header blocks are written.
+/// Options for compressing the header blocks of one direction.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeflateOptions {
     /// Default [`Compression::CrimeSafe`].
     pub compression: Compression,
-    /// How far back repetitions reach: 2^11 bytes, which sees all of the dictionary at the start, to
-    /// 2^15, which is all that deflate has and every peer reads. What is out of range is moved to the
-    /// next that is not. Default 13 (8 KiB) for [`Compression::CrimeSafe`]; 15 for [`Compression::Zlib`],
-    /// which is big anyway.
+    /// Window size as a power of two: how many bytes back a repetition can reach. From 11, which contains the whole
+    /// dictionary at the start, to 15, which is deflate's maximum and which every peer supports. A value out of range is
+    /// moved to the nearest valid one. Default 13 (8 KiB) for [`Compression::CrimeSafe`]; 15 for [`Compression::Zlib`],
+    /// which needs much memory anyway.
     pub window_bits: u8,
-    /// What [`Compression::CrimeSafe`] keeps apart. [`Compression::Zlib`] ignores it.
+    /// Header values that [`Compression::CrimeSafe`] isolates from all others. [`Compression::Zlib`] ignores it.
     pub secrets: Secrets,
 }
 
@@ -77,9 +77,10 @@ impl From<Compression> for DeflateOptions {
 
 /// Writes header blocks, in the order in which they go on the wire.
 ///
-/// Holds nothing before the first block. [`Compression::CrimeSafe`] then grows with its blocks, from 4 KiB up to 16 KiB of tables
-/// and twice its window: 32 KiB with a window of 8, and each repeatable value in it once more. [`Compression::Zlib`] has some 280 KiB with a window of 32, at any level, since zlib-rs has hash
-/// tables of one size. Neither allocates for a block of usual size.
+/// It allocates no memory before the first block. The memory of [`Compression::CrimeSafe`] then grows with its blocks: from 4 KiB
+/// up to 16 KiB of tables and twice its window (together 32 KiB with a window of 8 KiB), plus a copy of each repeatable value in it.
+/// [`Compression::Zlib`] uses about 280 KiB with a window of 32 KiB, at any level, because zlib-rs has hash tables of one size.
+/// Neither allocates for a block of usual size.
 pub struct Deflater {
     version: Version,
     options: DeflateOptions,
@@ -120,8 +121,7 @@ impl Deflater {
         }
     }
 
-    /// Compressed bytes of `headers`, ended by a sync flush, appended to `out`; returns the plain length
-    /// in bytes.
+    /// Compresses `headers`, ends the block with a sync flush, and appends it to `out`. Returns the plain length in bytes.
     ///
     /// # Panics
     ///
@@ -159,7 +159,7 @@ impl Encoder {
         };
         let mut zlib = Box::new(Deflate::new_with_config(DeflateConfig {
             level,
-            // Negative: without the wrapper, whose checksum is never sent.
+            // Negative means no zlib wrapper: its checksum is never sent.
             window_bits: -i32::from(options.window_bits),
             mem_level: MEM_LEVEL,
             ..DeflateConfig::default()
@@ -172,7 +172,7 @@ impl Encoder {
     }
 }
 
-/// CMF and FLG: deflate, its window, a preset dictionary, and how hard we try (RFC 1950 §2.2).
+/// CMF and FLG: deflate, its window, a preset dictionary, and the compression level (RFC 1950 §2.2).
 const fn zlib_head(options: &DeflateOptions) -> u16 {
     let effort = match options.compression {
         Compression::Zlib(0 | 1) => 0,
@@ -184,9 +184,9 @@ const fn zlib_head(options: &DeflateOptions) -> u16 {
     head + (31 - head % 31) // FCHECK: the whole is a multiple of 31
 }
 
-/// Compresses all of `plain`, with a sync flush behind it.
+/// Compresses all of `plain`, followed by a sync flush.
 fn zlib_deflate(zlib: &mut Deflate, mut plain: &[u8], out: &mut BytesMut) {
-    /// Room for the ends of a block, so that a second round is rare.
+    /// Room for the start and the end of a block, so that a second iteration is rare.
     const ENDS: usize = 32;
     loop {
         let begin = out.len();
@@ -199,7 +199,7 @@ fn zlib_deflate(zlib: &mut Deflate, mut plain: &[u8], out: &mut BytesMut) {
         let produced = (zlib.total_out() - out_before) as usize;
         out.truncate(begin + produced);
         plain = &plain[(zlib.total_in() - in_before) as usize..];
-        // A flush that ends exactly with the room may not be over.
+        // If the output fills the room exactly, the flush may be incomplete.
         if plain.is_empty() && produced < room {
             return;
         }

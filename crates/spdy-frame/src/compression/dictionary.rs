@@ -1,9 +1,9 @@
-//! The preset dictionaries: plain text that both ends pretend to have sent already
+//! The preset dictionaries: plain text that each compression context starts with, as if it had been sent already
 //! (SPDY/3.1 §2.6.10.1).
 //!
-//! They are constants of the protocol, stored as files so that no editor touches a byte. SPDY/2's
-//! ends in a NUL, which its draft does not print but every implementation counts; SPDY/3 and 3.1
-//! share one that has none.
+//! They are constants of the protocol, stored as files so that no editor changes a byte. The dictionary of SPDY/2
+//! ends with a NUL, which its draft does not print but every implementation includes. SPDY/3 and 3.1 share a dictionary
+//! without a NUL at its end.
 
 use crate::version::Version;
 

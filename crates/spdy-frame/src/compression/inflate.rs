@@ -5,11 +5,11 @@
 //! later blocks  | deflate data ... |                              no end, no checksum, ever
 //! ```
 //!
-//! The frame's length is where a block ends, not the marker that most writers leave. A writer that
-//! flushed otherwise leaves up to seven bits for the next block, which the inflater keeps.
+//! A block ends at the end of its frame, not at the marker that most encoders write. An encoder that flushes in another
+//! way leaves up to seven bits for the next block; the inflater keeps them.
 //!
-//! zlib-rs has 47 KiB for a stream, and most sessions receive few headers and then wait. So the inflaters of a thread share a
-//! stream of zlib-rs as long as they have received little: each block begins it again, with what was received before as its dictionary.
+//! A stream of zlib-rs uses 47 KiB, and most sessions receive few headers and then wait. So the inflaters of a thread share one
+//! stream of zlib-rs while they have received little: each block restarts it, with the text received before as its dictionary.
 
 use std::cell::Cell;
 
@@ -21,14 +21,15 @@ use crate::compression::dictionary::{dictionary, dictionary_id};
 use crate::error::{BlockError, InflateError};
 use crate::version::Version;
 
-/// Plain bytes that come out of zlib at a time. Most blocks fit into one such piece.
+/// Size of the buffer into which zlib inflates, bytes. Most blocks fit into it.
 const CHUNK_BYTES: usize = 1024;
 
-/// Windows that peers may state, in bits of bytes. Deflate has no larger one. A smaller one counts as the smallest, which sees all
-/// of the dictionary.
+/// The minimum and the maximum window of a peer, as powers of two (bytes). Deflate has no larger window. A smaller value is
+/// raised to the minimum, which contains the whole dictionary.
 const WINDOW_BITS: (u8, u8) = (11, 15);
 
-/// Dictionary and plain bytes up to which an inflater uses the shared stream: some six requests. They are copied for each block.
+/// An inflater uses the shared stream up to this sum of dictionary and plain bytes: about six requests. They are copied for each
+/// block.
 const SHARED_BYTES: usize = 4096;
 
 /// The end of a sync flush: the length of a stored block that is empty, and its complement.
@@ -38,16 +39,15 @@ thread_local! {
     static SHARED: Cell<Option<Box<Inflate>>> = const { Cell::new(None) };
 }
 
-/// Reads header blocks. Every block of the direction must pass through here, whatever becomes of its
-/// stream.
+/// Reads header blocks. Every block of the direction must be inflated here, even if its stream is rejected.
 ///
-/// Holds the dictionary and the plain bytes so far, up to 4 KiB. If a block does not end with a sync flush, or the peer's window is
-/// larger and more was received, it holds 47 KiB: 32 KiB of window, the rest tables of zlib-rs.
+/// It stores the dictionary and the plain bytes so far, up to 4 KiB. If a block does not end with a sync flush, or if more was
+/// received and the peer's window is larger than 2 KiB, it uses 47 KiB: 32 KiB of window, and tables of zlib-rs.
 pub struct Inflater {
     version: Version,
     limits: BlockLimits,
     stream: Stream,
-    /// The stream was ended by a final block, which no writer should do.
+    /// A final block ended the stream, which no encoder should write.
     ended: bool,
 }
 
@@ -55,12 +55,12 @@ pub struct Inflater {
 enum Stream {
     /// Before the first block that has bytes.
     New,
-    /// Behind a sync flush. Nothing else of the stream matters to what follows.
+    /// After a sync flush. The next blocks depend only on this text.
     Text(Text),
     Zlib(Box<Inflate>),
 }
 
-/// The end of what was received.
+/// The last part of the dictionary and the received text.
 struct Text {
     bytes: Vec<u8>,
     window_bits: u8,
@@ -83,10 +83,10 @@ impl std::fmt::Debug for Inflater {
     }
 }
 
-/// What one block held.
+/// The content of one block.
 #[derive(Debug)]
 pub struct InflatedBlock {
-    /// The headers, or why they are none: the context is in step either way.
+    /// The headers, or why they are invalid. The compression context is valid in both cases.
     pub headers: Result<HeaderBlock, BlockError>,
     /// Plain length, bytes.
     pub plain_bytes: usize,
@@ -168,7 +168,7 @@ impl Inflater {
 }
 
 impl Text {
-    /// Adds what a block held. `false` if that is more than is copied for each block.
+    /// Adds the plain bytes of a block. Returns `false` if the text is now too long to be copied for each block.
     fn append(&mut self, plain: &Plain) -> bool {
         self.bytes.reserve_exact(plain.bytes);
         self.bytes.extend_from_slice(&plain.longer);
@@ -181,7 +181,7 @@ impl Text {
         self.bytes.len() <= SHARED_BYTES
     }
 
-    /// A stream of its own.
+    /// Creates a stream that continues after this text.
     fn stream(&self) -> Box<Inflate> {
         let mut zlib = Box::new(Inflate::new(false, self.window_bits));
         begin_after(&self.bytes, &mut zlib);
@@ -189,14 +189,15 @@ impl Text {
     }
 }
 
-/// Begins raw deflate after `text`. Without the zlib wrapper: the stream never ends, so its checksum would never be checked.
+/// Starts raw inflate after `text`. There is no zlib wrapper, because the stream never ends and its checksum would never be
+/// checked.
 fn begin_after(text: &[u8], zlib: &mut Inflate) {
     if zlib.set_dictionary(text).is_err() {
         unreachable!("a raw inflater accepts any dictionary");
     }
 }
 
-/// Reads a block that ends with a sync flush, and keeps all of it. `false` if it is none, or too long.
+/// Reads a block into `plain` if it ends with a sync flush. Returns `false` if it does not, is invalid, or is too long to keep.
 fn read_flushed(zlib: &mut Inflate, block: &[u8], limits: &BlockLimits, plain: &mut Plain) -> bool {
     let Some(begin) = block.strip_suffix(&SYNC_MARK) else {
         return false;
@@ -207,14 +208,14 @@ fn read_flushed(zlib: &mut Inflate, block: &[u8], limits: &BlockLimits, plain: &
         && ends_deflate_block(zlib)
 }
 
-/// Whether the mark of a sync flush ends a deflate block here, with no bits left: zlib stops behind it, although there are more bytes,
-/// and takes them for an empty block.
+/// Whether the mark of a sync flush ends a deflate block here, with no bits left. zlib must stop after the mark, although there
+/// are more bytes, and then read these bytes as an empty block.
 fn ends_deflate_block(zlib: &mut Inflate) -> bool {
     const EMPTY_STORED: [u8; 5] = [0, 0, 0, 0xff, 0xff];
     let mut more = [0; 9];
     more[..4].copy_from_slice(&SYNC_MARK);
     more[4..].copy_from_slice(&EMPTY_STORED);
-    // The third one fails if a bit was left that made the second one a final block.
+    // The third input fails if a remaining bit made the second input a final block.
     [(&more[..], 4), (&EMPTY_STORED, 5), (&EMPTY_STORED, 5)]
         .iter()
         .all(|(input, expected)| {
@@ -227,12 +228,12 @@ fn ends_deflate_block(zlib: &mut Inflate) -> bool {
 
 /// The plain bytes of a block.
 struct Plain {
-    /// The last ones.
+    /// The last plain bytes.
     chunk: [u8; CHUNK_BYTES],
     len: usize,
-    /// Those before: empty unless the block is longer than one chunk.
+    /// The plain bytes before `chunk`: empty unless the block is longer than one chunk.
     longer: BytesMut,
-    /// All.
+    /// Number of all plain bytes, including dropped ones.
     bytes: usize,
 }
 

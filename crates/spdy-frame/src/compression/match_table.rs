@@ -4,11 +4,12 @@
 //! hash of four bytes ──▶ | last place | the one before | before that | first |   16 bits each
 //! ```
 //!
-//! Each hash has one word that holds its last four places, the newest lowest, so that to look up is one
-//! load and to enter one shift. Places are counted modulo 2^16.
+//! Each hash has one word with its last four places, the newest in the lowest bits, so that a lookup is one load and an
+//! insertion is one shift. A place is a position in the stream modulo 2^16.
 //!
-//! A stream begins with the words of the dictionary, which all streams share. Its own first places are in a list, for a session that
-//! sends one or two responses and waits needs no 16 KiB of words. When the list is full, the stream gets words of its own.
+//! A stream starts with the words of the dictionary, which all streams share. Its own first places are stored in lists: a session
+//! that sends one or two responses and then waits does not need 16 KiB of words. When the lists are full, the stream gets its own
+//! words.
 
 use crate::compression::deflate_encoder::{MIN_FOUND_MATCH, u32_at};
 use crate::compression::dictionary::dictionary;
@@ -19,33 +20,33 @@ pub(crate) const WAYS: usize = 4;
 
 const HASH_BITS: u32 = 11;
 
-/// Places that are listed, before a stream has words of its own: those of two usual responses.
+/// Places that are stored in lists before a stream gets its own words: enough for two usual responses.
 const MAX_LISTED: usize = 512;
 
-/// Lists of places. The hashes of one list differ.
+/// Number of lists. Several hashes share a list.
 const LISTS: usize = 256;
 
 /// The last places of each hash: 16 KiB.
 type Words = [u64; 1 << HASH_BITS];
 
-/// The last places of all four bytes.
+/// The last places of each sequence of four bytes.
 pub(crate) struct MatchTable {
     dictionary: &'static Words,
     entered: Entered,
 }
 
-/// What was entered beside the dictionary.
+/// The places that were inserted after those of the dictionary.
 enum Entered {
     Listed(Lists),
-    /// The words of the dictionary are among them.
+    /// These words include the places of the dictionary.
     Words(Box<Words>),
 }
 
 /// Lists of places, each with its newest one first.
 struct Lists {
-    /// Where in `places` each list begins, from 1 on; 0 for none.
+    /// Index in `places` of the newest place of each list, plus 1; 0 for an empty list.
     heads: Vec<u16>,
-    /// In the order in which they were entered.
+    /// All places, in the order of insertion.
     places: Vec<ListedPlace>,
 }
 
@@ -53,12 +54,12 @@ struct Lists {
 struct ListedPlace {
     hash: u16,
     place: u16,
-    /// The next one of the list, counted like `heads`.
+    /// The next older place of the same list, as an index like those in `heads`.
     older: u16,
 }
 
 impl MatchTable {
-    /// What a stream begins with: the places of the dictionary, computed by the compiler.
+    /// The table of a new stream: the places of the dictionary, computed at compile time.
     pub(crate) const fn new(version: Version) -> Self {
         static V2: Words = words_of(dictionary(Version::V2));
         static V3: Words = words_of(dictionary(Version::V3));
@@ -74,7 +75,7 @@ impl MatchTable {
         }
     }
 
-    /// The last places whose bytes hash as these do, the newest in the low 16 bits.
+    /// The last places with the same hash as `bytes`, the newest in the low 16 bits.
     #[inline]
     pub(crate) fn candidates(&self, bytes: u32) -> u64 {
         let hash = hash(bytes);
@@ -100,7 +101,7 @@ impl MatchTable {
 }
 
 impl Lists {
-    /// The listed places of `hash`, and behind them those of `word`.
+    /// The listed places of `hash`, newest first, followed by those of `word`.
     fn before(&self, word: u64, hash: usize) -> u64 {
         let mut next = self.heads.get(hash % LISTS).map_or(0, |head| *head);
         let (mut found, mut count) = (0, 0);
@@ -133,7 +134,7 @@ impl Lists {
         self.heads[hash % LISTS] = self.places.len() as u16;
     }
 
-    /// The words of a stream that began with those of the `dictionary`.
+    /// The words of the `dictionary` with all listed places added.
     #[cold]
     fn to_words(&self, dictionary: &Words) -> Box<Words> {
         let Ok(mut words) = Box::<Words>::try_from(dictionary.to_vec().into_boxed_slice()) else {
@@ -170,7 +171,7 @@ const fn hash(bytes: u32) -> usize {
 mod tests {
     use super::*;
 
-    /// The bytes on the wire must not depend on where places are.
+    /// The bytes on the wire must not depend on where places are stored.
     #[test]
     fn listed_places_are_those_of_words() {
         for version in [Version::V2, Version::V3] {

@@ -1,4 +1,4 @@
-//! The zlib stream of header blocks: dictionary, inflate, and a deflate that keeps secrets out of matches.
+//! The zlib stream of header blocks: dictionary, inflate, and a deflate encoder that keeps secrets out of matches.
 
 pub mod compress;
 pub(crate) mod deflate_encoder;

@@ -10,26 +10,26 @@
 //! +---------------------------------------+
 //! ```
 //!
-//! Drafts of SPDY/2 and SPDY/3 gave flag 0x02 to compressed payloads. No peer sent it and it was
-//! dropped: such a frame is decoded as [`Frame::CompressedData`](crate::frame::Frame), for the
-//! session to reset its stream. Other flags are ignored.
+//! Drafts of SPDY/2 and SPDY/3 gave flag 0x02 to compressed payloads. No peer sent it, and it was removed from the
+//! spec. Such a frame is decoded as [`Frame::CompressedData`](crate::frame::Frame), so that the session can reset its
+//! stream. Other flags are ignored.
 
 use bytes::{Bytes, BytesMut};
 
 use crate::frames::head::{DataHead, FLAG_FIN};
 use crate::stream_id::StreamId;
 
-/// The flag of compressed payloads, which nothing may be inflated by.
+/// The flag of compressed payloads. Such a payload must not be inflated.
 pub(crate) const FLAG_COMPRESS: u8 = 0x02;
 
-/// DATA, or a piece of one: a frame is handed on as its bytes arrive.
+/// A DATA frame, or a piece of one: payload is returned as its bytes arrive.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Data {
     /// The stream, never 0.
     pub stream_id: StreamId,
     /// The bytes, shared with the buffer they arrived in.
     pub payload: Bytes,
-    /// The sender's half ends here. When reading, set on the last piece of a frame alone.
+    /// The sender's half ends here. When reading, set only on the last piece of a frame.
     pub fin: bool,
 }
 
@@ -44,7 +44,7 @@ impl Data {
         out.extend_from_slice(&self.payload);
     }
 
-    /// Appends the head alone, 8 bytes: for a writer that sends the payload from where it lies.
+    /// Appends only the head, 8 bytes: for a caller that sends the payload without copying it.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! A frame of any type; each type's bytes are in the file of its name.
+//! A frame of any type. The bytes of each type are described in the file with its name.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -19,13 +19,13 @@ pub use crate::frames::syn_reply::SynReply;
 pub use crate::frames::syn_stream::SynStream;
 pub use crate::frames::window_update::WindowUpdate;
 
-/// One frame. Header blocks are still compressed: order on the wire is order in the compressor.
+/// One frame. Header blocks are still compressed, because they must be inflated in the order of the wire.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Frame {
     /// DATA, or a piece of one (see [`Decoder`](crate::decoder::Decoder)).
     Data(Data),
-    /// DATA with the flag of compressed payloads, which was never in use: a stream error. Reported once,
-    /// when its head is there; the payload is dropped as it arrives, but counts for flow control.
+    /// DATA with the flag of compressed payloads, which was never in use: a stream error. Reported once, when its head
+    /// is complete; the payload is dropped as it arrives, but counts for flow control.
     CompressedData {
         /// The stream, never 0.
         stream_id: StreamId,
@@ -103,7 +103,7 @@ impl Frame {
         }
     }
 
-    /// Judges the head of a control frame before its payload is there. `Ok(false)` is a frame to skip.
+    /// Checks the head of a control frame before its payload has arrived. `Ok(false)` means: skip the frame.
     pub(crate) fn check(
         version: Version,
         kind: Kind,
@@ -130,8 +130,8 @@ impl Frame {
         Ok(true)
     }
 
-    /// Reads the payload of a control frame whose head passed [`check`](Self::check): as many bytes as
-    /// it announced, off the front of `input`.
+    /// Reads the payload of a control frame whose head passed [`check`](Self::check): takes `head.len` bytes off the
+    /// front of `input`.
     pub(crate) fn decode(
         version: Version,
         kind: Kind,
@@ -139,7 +139,7 @@ impl Frame {
         limits: &Limits,
         input: &mut BytesMut,
     ) -> Result<Self, FrameError> {
-        // The frames of one length are copied out, not split off: a share of the buffer costs more.
+        // Frames with a fixed length are copied: sharing the buffer costs more.
         Ok(match kind {
             Kind::RstStream => Self::RstStream(RstStream::decode(take(input))?),
             Kind::Ping => Self::Ping(Ping::decode(take(input))),

@@ -1,4 +1,4 @@
-//! GOAWAY: the sender takes no new streams (SPDY/3.1 §2.6.6).
+//! GOAWAY: the sender accepts no new streams (SPDY/3.1 §2.6.6).
 //!
 //! ```text
 //! +-+-----------------+-----------------+
@@ -24,10 +24,10 @@ use crate::version::Version;
 /// The first draft of SPDY/3 prints 11 for INTERNAL_ERROR, copied from the list of RST_STREAM.
 const DRAFT_INTERNAL_ERROR: u32 = 11;
 
-/// The sender takes no new streams.
+/// The sender accepts no new streams.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct GoAway {
-    /// The highest stream of the receiver's that the sender acted on; 0 if none.
+    /// The highest stream of the receiver that the sender acted on; 0 if none.
     pub last_good: StreamId,
     /// Why. `None` in SPDY/2; written as OK if `None` elsewhere.
     pub status: Option<GoAwayStatus>,

@@ -40,9 +40,9 @@ pub enum Head {
 /// The head of a DATA frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DataHead {
-    /// The stream; 0 is on the wire too, and no stream.
+    /// The stream ID. The wire format allows 0, which is not a stream.
     pub stream_id: StreamId,
-    /// FIN 0x01, and whatever else came.
+    /// FIN is 0x01. Other bits are as received.
     pub flags: u8,
     /// Payload bytes, 0 to 2^24 - 1.
     pub len: usize,
@@ -55,14 +55,14 @@ pub struct ControlHead {
     pub version: u16,
     /// The type number.
     pub number: u16,
-    /// What they mean depends on the type; undefined flags are ignored.
+    /// The meaning depends on the type; undefined flags are ignored.
     pub flags: u8,
     /// Payload bytes, 0 to 2^24 - 1.
     pub len: usize,
 }
 
 impl Head {
-    /// Reads a head: any eight bytes are one.
+    /// Reads a head. Any eight bytes are a valid head.
     #[must_use]
     pub fn decode(bytes: [u8; HEAD_LEN]) -> Self {
         let [a, b, c, d, flags, e, f, g] = bytes;
@@ -92,7 +92,7 @@ impl DataHead {
     ///
     /// # Panics
     ///
-    /// If `len` is over [`MAX_PAYLOAD`]: the caller must cut its data.
+    /// If `len` is over [`MAX_PAYLOAD`]: the caller must split its data.
     pub fn encode(self, out: &mut BytesMut) {
         let Self {
             stream_id,
@@ -208,7 +208,7 @@ pub fn set_payload_len(frame: &mut [u8]) {
     frame[HEAD_LEN - len.len()..HEAD_LEN].copy_from_slice(&len);
 }
 
-/// One write for all eight bytes: a frame's head is the hottest code of the encoder.
+/// Writes all eight bytes at once, because this is the hottest code of the encoder.
 fn put_head(out: &mut BytesMut, first: u32, flags: u8, len: usize) {
     assert!(
         len <= MAX_PAYLOAD,

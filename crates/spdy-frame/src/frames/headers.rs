@@ -8,7 +8,7 @@
 //! +-+-------+---------------------------+
 //! |X|             stream-id             |   31 bits
 //! +-+-----------------+-----------------+
-//! |      unused       |                     16 bits, SPDY/2 alone
+//! |      unused       |                     16 bits, SPDY/2 only
 //! +-------------------+-----------------+
 //! |     header block (compressed) ...   |
 //! +-------------------------------------+
@@ -30,7 +30,7 @@ pub struct Headers {
     pub stream_id: StreamId,
     /// The sender's half ends here.
     pub fin: bool,
-    /// The compressed header block; every one of a direction must be inflated, in order.
+    /// The compressed header block. All blocks of a direction must be inflated, in order.
     pub block: Bytes,
 }
 

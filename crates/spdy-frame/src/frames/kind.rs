@@ -1,4 +1,4 @@
-//! The names of frame types; they lie under everything, so that errors can speak of them.
+//! Frame types. They are in a file of their own so that errors can name them.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ pub enum Kind {
     Data,
     /// 1, SYN_STREAM: opens a stream.
     SynStream,
-    /// 2, SYN_REPLY: answers it.
+    /// 2, SYN_REPLY: answers a SYN_STREAM.
     SynReply,
-    /// 3, RST_STREAM: ends it at once.
+    /// 3, RST_STREAM: ends a stream at once.
     RstStream,
     /// 4, SETTINGS.
     Settings,
@@ -34,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The type that `number` names in `version`: NOOP only in SPDY/2, CREDENTIAL not there.
+    /// The type that `number` means in `version`. SPDY/2 has NOOP and no CREDENTIAL; later versions the reverse.
     #[must_use]
     pub const fn from_number(version: Version, number: u16) -> Self {
         match (number, version) {

@@ -1,4 +1,4 @@
-//! PING: the smallest frame, and the one that measures a round trip (SPDY/3.1 §2.6.5).
+//! PING: measures a round trip (SPDY/3.1 §2.6.5).
 //!
 //! ```text
 //! +-+-----------------+-----------------+
@@ -10,8 +10,7 @@
 //! +-------------------------------------+
 //! ```
 //!
-//! This file knows the bytes only. The session decides which ids a side may open, and which PING
-//! answers which.
+//! This file only knows the bytes. The session decides which IDs a side may use, and matches replies to requests.
 
 use bytes::{BufMut, BytesMut};
 
@@ -23,7 +22,7 @@ use crate::version::Version;
 /// Requests an echo, or is one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ping {
-    /// All 32 bits count. Odd ids are the client's, in both directions.
+    /// All 32 bits are used. A PING of the client has an odd ID, and so has its echo.
     pub id: u32,
 }
 

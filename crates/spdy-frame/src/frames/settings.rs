@@ -1,4 +1,4 @@
-//! SETTINGS: what the sender is like (SPDY/3.1 §2.6.4).
+//! SETTINGS: parameters of the sender (SPDY/3.1 §2.6.4).
 //!
 //! ```text
 //! +-+-----------------+-----------------+
@@ -15,8 +15,8 @@
 //! +-------------------------------------+
 //! ```
 //!
-//! SPDY/2's order is a host-order word that the first implementation wrote on a little-endian machine,
-//! and that every other one copied.
+//! The order of SPDY/2 comes from the first implementation, which wrote a word in host order on a little-endian machine.
+//! All other implementations copied it.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -29,24 +29,24 @@ const FLAG_CLEAR: u8 = 0x01;
 const COUNT_LEN: usize = 4;
 const ENTRY_LEN: usize = 8;
 
-/// What the sender is like, or remembers of its peer.
+/// Parameters of the sender, or stored values that it returns to its peer.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Settings {
-    /// The client forgets stored values first (server to client alone).
+    /// The client first deletes its stored values (only from server to client).
     pub clear: bool,
-    /// When read: in the order of the wire, the first of each id, and no more of them than
-    /// [`Limits::settings_entries`](crate::decoder::Limits). Unknown ids stand among them.
+    /// When read: the first entry of each ID, in the order of the wire, up to
+    /// [`Limits::settings_entries`](crate::decoder::Limits). Unknown IDs are included.
     pub entries: Vec<Setting>,
-    /// When read: entries that came past that limit, and were not looked at. Never written.
+    /// When read: the number of entries after that limit, which were not read. Never written.
     pub ignored: usize,
 }
 
 /// One entry. Values are absolute, and unsigned.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Setting {
-    /// What it sets.
+    /// The parameter.
     pub id: SettingId,
-    /// [`PERSIST_VALUE`](Self::PERSIST_VALUE), [`PERSISTED`](Self::PERSISTED), and whatever else came.
+    /// [`PERSIST_VALUE`](Self::PERSIST_VALUE), [`PERSISTED`](Self::PERSISTED), and other bits as received.
     pub flags: u8,
     /// The value, in the unit of its id.
     pub value: u32,
@@ -80,7 +80,7 @@ impl SettingId {
     pub const DOWNLOAD_BANDWIDTH: Self = Self(2);
     /// 3: expected round-trip time, ms. A hint.
     pub const ROUND_TRIP_TIME: Self = Self(3);
-    /// 4: streams that the sender lets its peer have open at once.
+    /// 4: streams that the sender's peer may have open at once.
     pub const MAX_CONCURRENT_STREAMS: Self = Self(4);
     /// 5: congestion window of the TCP connection, packets. A hint.
     pub const CURRENT_CWND: Self = Self(5);
@@ -127,7 +127,7 @@ impl Settings {
 
     /// Reads the payload after `head`, at least 4 bytes; entries past `limit` are ignored.
     ///
-    /// Finding repeated ids costs time with the square of `limit`, so it should stay small.
+    /// The time to find repeated IDs grows with the square of `limit`, so `limit` should be small.
     pub(crate) fn decode(
         version: Version,
         head: ControlHead,
@@ -148,7 +148,7 @@ impl Settings {
                 Version::V3 | Version::V31 => (a, u32::from_be_bytes([0, b, c, d])),
             };
             let (id, value) = (SettingId(id), payload.get_u32());
-            // The spec allows each id once; of several, the first counts.
+            // The spec allows each ID once; the first entry of an ID counts.
             if entries.iter().all(|entry| entry.id != id) {
                 entries.push(Setting { id, flags, value });
             }
@@ -160,8 +160,8 @@ impl Settings {
         })
     }
 
-    /// Appends the whole frame to `out`, entries by ascending id and each id once, as peers demand
-    /// (Chromium ends the session otherwise).
+    /// Appends the whole frame to `out`, with ascending IDs and each ID once, because peers require it (Chromium ends the
+    /// session otherwise).
     ///
     /// # Panics
     ///

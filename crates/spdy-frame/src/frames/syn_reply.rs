@@ -8,13 +8,13 @@
 //! +-+-------+---------------------------+
 //! |X|             stream-id             |   31 bits
 //! +-+-----------------+-----------------+
-//! |      unused       |                     16 bits, SPDY/2 alone
+//! |      unused       |                     16 bits, SPDY/2 only
 //! +-------------------+-----------------+
 //! |     header block (compressed) ...   |
 //! +-------------------------------------+
 //! ```
 //!
-//! HEADERS has the same body, so both read and write it by the functions below.
+//! HEADERS has the same layout, so both types use the functions below.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -31,7 +31,7 @@ pub struct SynReply {
     pub stream_id: StreamId,
     /// The sender's half ends here.
     pub fin: bool,
-    /// The compressed header block; every one of a direction must be inflated, in order.
+    /// The compressed header block. All blocks of a direction must be inflated, in order.
     pub block: Bytes,
 }
 

@@ -41,9 +41,9 @@ pub struct SynStream {
     pub priority: Priority,
     /// The sender's half is closed at once.
     pub fin: bool,
-    /// The recipient's half is closed from birth.
+    /// The recipient's half is closed from the start.
     pub unidirectional: bool,
-    /// The compressed header block; every one of a direction must be inflated, in order.
+    /// The compressed header block. All blocks of a direction must be inflated, in order.
     pub block: Bytes,
 }
 

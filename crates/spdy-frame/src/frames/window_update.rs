@@ -23,12 +23,12 @@ use crate::frames::kind::Kind;
 use crate::stream_id::StreamId;
 use crate::version::Version;
 
-/// The receiver of DATA has room again.
+/// The receiver of DATA can accept more bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WindowUpdate {
     /// The stream, or 0 for the session.
     pub stream_id: StreamId,
-    /// Bytes that the window grows by: 1 to 2^31 - 1, 0 being a fault of the sender.
+    /// Bytes by which the window grows: 1 to 2^31 - 1. 0 is an error of the sender.
     pub delta: u32,
 }
 
