@@ -21,7 +21,7 @@ pub enum BadHeader {
         /// The header.
         name: HeaderName,
     },
-    /// More values than a header map holds.
+    /// More values than [`MAX_VALUES`].
     #[error("more than {limit} header values")]
     TooMany {
         /// The limit of values.
@@ -35,7 +35,7 @@ pub enum BadHeader {
     },
 }
 
-/// Limit of values in one message. Each component between NULs counts, so that a block of separators cannot become a table of a
+/// Limit of values in one message. Each component between NULs counts. Otherwise a block of separators could become a table of a
 /// hundred times its size.
 pub const MAX_VALUES: usize = 1024;
 

@@ -24,11 +24,11 @@ use crate::response::{BadResponse, encode, encode_without_version, has_status, r
 ///
 /// | client | two blocks | version twice | one block |
 /// | --- | --- | --- | --- |
-/// | node-spdy 4.0.2 | ends the session | ends the session | **takes it** |
-/// | Netty 4.1 | resets it | **takes it** | resets it |
-/// | Jetty 9.2, spdystream 0.5 | **takes it** | **takes it** | **takes it** |
-/// | Chromium, by its source | takes it | resets it | takes it |
-/// | OkHttp 2.7, Undertow 1.3 | never want one | | |
+/// | node-spdy 4.0.2 | ends the session | ends the session | **accepts it** |
+/// | Netty 4.1 | resets it | **accepts it** | resets it |
+/// | Jetty 9.2, spdystream 0.5 | **accepts it** | **accepts it** | **accepts it** |
+/// | Chromium, by its source | accepts it | resets it | accepts it |
+/// | OkHttp 2.7, Undertow 1.3 | never accept pushes | | |
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum PushForm {
     /// The URL is in SYN_STREAM, the status and the other headers in HEADERS. The client gets the URL before the response is known.

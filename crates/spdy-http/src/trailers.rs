@@ -1,16 +1,16 @@
 //! Trailers: headers of HEADERS frames after a message's head was delivered, at any position (SPDY/3.1 §2.6.7).
 //!
 //! ```text
-//! SYN_REPLY  :status 200, a: 1         the head, told at once
+//! SYN_REPLY  :status 200, a: 1         the head, delivered at once
 //! HEADERS    b: 2                 }
-//! DATA       ...                  }    the body, and behind its last byte the trailers: b: 2, c: 3
+//! DATA       ...                  }    the body, and after its last byte the trailers: b: 2, c: 3
 //! HEADERS    c: 3                 }
 //! DATA       ..., FIN             }
 //! ```
 //!
 //! The spec allows HEADERS between SYN_REPLY and the first DATA to add to the response's own headers. It does not define how a
 //! receiver knows that they will follow. A receiver that merges them into the head must delay every response until its first DATA:
-//! minutes for an event stream, for ever for the response to a CONNECT (its DATA waits for ours). With a timeout instead, the
+//! minutes for an event stream, forever for the response to a CONNECT (its DATA waits for ours). With a timeout instead, the
 //! response would depend on how the transport split the bytes. So the head is the first block alone, and later headers are
 //! delivered later, without losing a name (choice; Chromium resets the stream because of such HEADERS, only Firefox merged them).
 //! The same applies to requests after their SYN_STREAM.
