@@ -65,7 +65,7 @@ pub struct FloodLimits {
     /// Frames that carry nothing: empty DATA without FIN, HEADERS without pairs, NOOP, empty
     /// frames of unknown type, every GOAWAY after the first (CVE-2019-9518). Default 1000.
     pub empty_frames: u32,
-    /// SETTINGS frames: each may move every window (CVE-2019-9515). Default 100.
+    /// SETTINGS frames: each may change every window (CVE-2019-9515). Default 100.
     pub settings_frames: u32,
     /// PING frames that are not the answer to ours (CVE-2019-9512). Default 10,000, one per millisecond: a client that measures a
     /// short path with sequential PINGs stays below the limit.
@@ -294,7 +294,7 @@ impl Config {
         }
     }
 
-    /// Moves values that are out of range to the nearest valid value: a frame holds at most 2^24 - 1 bytes, and a buffer of 0 bytes
+    /// Moves values that are out of range to the nearest valid value: a frame has at most 2^24 - 1 bytes, and a buffer of 0 bytes
     /// would never have room. `small_data_bytes` is at least 1 so that 0 bytes are never progress.
     pub(crate) fn clamp(&mut self) {
         self.data_frame_bytes = self.data_frame_bytes.clamp(1, MAX_PAYLOAD);

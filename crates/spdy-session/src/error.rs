@@ -178,8 +178,8 @@ pub enum SessionError {
 impl SessionError {
     /// The status of our GOAWAY for it.
     ///
-    /// Flow control errors are PROTOCOL_ERROR too: SPDY/3.1 §2.6.8 requires a code that §2.6.6 gives
-    /// no number (choice, as spdylay, Netty and mod_spdy).
+    /// Flow control errors are PROTOCOL_ERROR too: SPDY/3.1 §2.6.8 requires a code, but §2.6.6 defines no number for it
+    /// (choice, as spdylay, Netty and mod_spdy).
     #[must_use]
     pub fn status(&self) -> GoAwayStatus {
         match self {

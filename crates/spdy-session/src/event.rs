@@ -39,7 +39,7 @@ pub enum Event {
         associated_to: StreamId,
         /// The priority of its answer.
         priority: Priority,
-        /// We send nothing on it. Also set for pushes that forgot the flag (node-spdy, moby).
+        /// We send nothing on it. Also set for pushes without the flag (node-spdy, moby).
         unidirectional: bool,
         /// The headers of SYN_STREAM.
         headers: HeaderBlock,
@@ -99,8 +99,7 @@ pub enum Event {
         /// The reason; `None` in SPDY/2.
         status: Option<GoAwayStatus>,
     },
-    /// The session ended: `None` in order, `Some` by an error of the peer or the transport. Always
-    /// the last event.
+    /// The session ended: in order (`None`), or by an error of the peer or the transport (`Some`). Always the last event.
     Closed {
         /// The reason.
         error: Option<SessionError>,

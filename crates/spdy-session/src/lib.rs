@@ -6,7 +6,7 @@
 //!  open, reply, send_data ... -+                    +---> poll_transmit -> bytes
 //! ```
 //!
-//! [`session::Session`] is the whole interface; [`config::Config`] holds every limit and choice; [`event::Event`] lists all events for
+//! [`session::Session`] is the whole interface; [`config::Config`] has every limit and choice; [`event::Event`] lists all events for
 //! the owner; [`limit::Limit`] names the limits for a peer. `spdy-frame` interprets the bytes of a frame; `spdy-http` interprets headers.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![warn(missing_debug_implementations)]

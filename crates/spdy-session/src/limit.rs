@@ -16,7 +16,7 @@ use spdy_frame::error::{BlockError, FrameError, InflateError};
 /// Declares each limit once: variant, name, and documentation.
 macro_rules! limits {
     ($($(#[$doc:meta])+ $variant:ident = $name:literal,)+) => {
-        /// A limit of [`Config`](crate::config::Config), or of what it holds.
+        /// A limit of [`Config`](crate::config::Config), or of a struct in it.
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
         #[non_exhaustive]
         pub enum Limit {

@@ -409,7 +409,7 @@ mod tests {
         );
     }
 
-    /// A peer that closed the session window, sent requests and reset them left its IDs in the DATA queue.
+    /// Otherwise the DATA queue grows if a peer closes the session window, sends requests and resets them.
     #[test]
     fn streams_that_are_reset_leave_nothing_behind() {
         let mut config = Config::new(Role::Client, Version::V31);

@@ -14,7 +14,7 @@ impl Session {
 
     /// True if consumed bytes of the session are returned to the peer by WINDOW_UPDATE.
     pub(crate) fn grants_session_window(&self) -> bool {
-        // credit granted before the decision is measured by its own size, as in any session of 3.1
+        // after the first WINDOW_UPDATE the usual threshold applies, as in any session of 3.1
         let opened =
             self.version_detection.granted || self.receive_window.available() <= INITIAL_WINDOW / 2;
         self.session_window || (self.version_detection.is_pending() && opened)
@@ -31,7 +31,7 @@ impl Session {
 
     /// To be called when the transport has accepted all output of [`poll_transmit`](Self::poll_transmit), at `now`. With
     /// [`detect_session_window`](crate::config::Config::detect_session_window) a driver must call it: otherwise the session waits
-    /// for ever for a peer that does not answer PING.
+    /// forever for a peer that does not answer PING.
     pub fn handle_transmitted(&mut self, now: Instant) {
         self.advance(now);
         if self.version_detection.state == DetectionState::ProbeQueued && !self.pings.is_unwritten()

@@ -169,11 +169,11 @@ pub struct Session {
     pub(crate) stream_windows: bool,
     /// True if the session has a window.
     pub(crate) session_window: bool,
-    /// Detects if the session has a window, where no version was negotiated.
+    /// Detects if the session has a window, when no version was negotiated.
     pub(crate) version_detection: VersionDetection,
     /// The session's send window. Counted even if it does not limit us: SPDY/3 may turn out to be 3.1.
     pub(crate) send: SendWindow,
-    /// The session's receive window. Also counted always.
+    /// The session's receive window. Counted even if it is not enforced.
     pub(crate) receive_window: ReceiveWindow,
     /// Initial send window of a new stream of either side, from the peer's SETTINGS.
     pub(crate) peer_initial_window: i64,
@@ -317,7 +317,7 @@ impl Session {
     /// Call it only as fast as the transport accepts bytes: more urgent frames can still overtake those that were not polled.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut BytesMut) -> bool {
         self.advance(now);
-        self.update_backpressure(); // what was consumed since, where there are no windows
+        self.update_backpressure(); // without windows, DATA may have been consumed since
         let wrote = self.write_next(out);
         if wrote {
             self.deadlines.record_sent(now);
@@ -332,11 +332,10 @@ impl Session {
         self.closing.has_ended() && !self.has_pending_output()
     }
 
-    /// True if the machine accepts more input. `false` while its own queues are full, which is back pressure for the
+    /// True if the machine accepts more input. `false` while its own queues are full, which is backpressure for the
     /// driver: do not read until it is `true` again.
     ///
-    /// A peer that does not read our answers causes this, or, where no window limits the peer, an owner that does not
-    /// consume.
+    /// The cause is a peer that does not read our answers, or, without windows, an owner that does not consume.
     #[must_use]
     pub fn accepts_input(&self) -> bool {
         !self.closing.has_ended()
@@ -357,8 +356,8 @@ impl Session {
         self.closing.takes_no_streams() || self.next_id > StreamId::MAX.value()
     }
 
-    /// True while streams are open, and then as long as the session keeps their memory for another burst. Until it returned that
-    /// memory, [`poll_timeout`](Self::poll_timeout) has its timeout, a second after the last stream.
+    /// True while streams are open, and afterwards while the session keeps their memory for another burst. It frees that memory at a
+    /// timeout of [`poll_timeout`](Self::poll_timeout), one second after the last stream.
     #[must_use]
     pub fn is_in_burst(&self) -> bool {
         self.streams.active() > 0 || self.has_burst_memory()

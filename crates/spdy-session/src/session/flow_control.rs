@@ -21,7 +21,7 @@ impl Session {
         self.backpressure.time(now)
     }
 
-    /// Without windows: true if the owner has not consumed as much as the limit allows, so that nothing more is read.
+    /// Without windows: true if unconsumed DATA has reached its limit, so that nothing more is read.
     pub(crate) fn is_full(&self) -> bool {
         !self.stream_windows && self.unread >= self.config.unread_limit()
     }

@@ -9,7 +9,7 @@
 //! | `flow_control.rs` | WINDOW_UPDATE, growing windows, backpressure |
 //! | `timeouts.rs` | every time limit |
 //! | `shutdown.rs` | draining, GOAWAY, faults |
-//! | `detect_version.rs` | SPDY/3 or 3.1, where nothing was negotiated |
+//! | `detect_version.rs` | SPDY/3 or 3.1, if no version was negotiated |
 
 mod commands;
 mod detect_version;

@@ -309,7 +309,7 @@ impl Session {
                 }
             }
             _ => {
-                // DATA counts against the session window whatever its stream, or the window would leak
+                // DATA of unknown and closed streams also counts against the session window; otherwise the window would leak
                 self.receive_window.consume(len);
                 return self.stray_data(id);
             }
@@ -325,8 +325,8 @@ impl Session {
         usize::try_from(self.receive_window.available() + self.tolerated_excess()).unwrap_or(0)
     }
 
-    /// OkHttp and Undertow also change their *session's* send window by our INITIAL_WINDOW_SIZE, so they may exceed it by as much
-    /// as we raised that value.
+    /// OkHttp and Undertow also change their *session's* send window by our INITIAL_WINDOW_SIZE, so they may exceed our session window
+    /// by the amount by which we raised that value.
     fn tolerated_excess(&self) -> i64 {
         (self.config.stream_window() - INITIAL_WINDOW).max(0)
     }

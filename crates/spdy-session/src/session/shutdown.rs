@@ -98,7 +98,7 @@ impl Session {
         let last_good = match self.closing.received {
             Some(before) => {
                 self.budget.empty_frame(self.now)?;
-                // last-good must not increase: streams that the first GOAWAY gave up may already have been retried elsewhere
+                // last-good must not increase: streams above the first last-good may already have been retried elsewhere
                 before.min(goaway.last_good)
             }
             None => goaway.last_good,

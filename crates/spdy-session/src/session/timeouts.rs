@@ -16,13 +16,13 @@ use crate::session::endpoint::Session;
 use crate::state::deadlines::track_wait;
 use crate::state::stream::State;
 
-/// Room for events that a session without streams keeps.
+/// Capacity of the event queue that a session without streams keeps.
 const MAX_IDLE_EVENTS: usize = 32;
 
 /// How long a session without streams keeps the memory of its last burst: the next burst often follows at once.
 const BURST_MEMORY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Bytes that may be unread in front of a stalled program while the peer itself still reads: the capacity of a pipe in Linux.
+/// Bytes that a peer can buffer for a stalled program while it still reads: the capacity of a pipe in Linux.
 const PIPE_BYTES: u64 = 64 * 1024;
 
 impl Session {

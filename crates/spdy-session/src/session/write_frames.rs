@@ -107,7 +107,7 @@ impl Session {
         out: &mut BytesMut,
         frame: impl Fn(Bytes) -> Frame,
     ) {
-        // The block is compressed in its place, behind the frame without it.
+        // The frame is encoded without its block. The block is then compressed directly after it.
         let without_block = frame(Bytes::new());
         let frame_at = out.len();
         without_block.encode(self.config.version, out);
@@ -124,7 +124,7 @@ impl Session {
         }
     }
 
-    /// Writes one DATA frame of up to `limit` bytes, from as many queued pieces as fit.
+    /// Writes one DATA frame of up to `limit` bytes, which can contain several queued pieces.
     pub(crate) fn put_data(&mut self, id: StreamId, limit: usize, out: &mut BytesMut) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -154,7 +154,7 @@ impl Session {
         }
         stream.queued_bytes -= len;
         stream.send.spend(len);
-        // single bytes now and then are not progress
+        // occasional single bytes are not progress
         let still = stream.queued_bytes > 0;
         stream.starved = stream
             .starved

@@ -2,18 +2,17 @@
 //!
 //! A frame is encoded only when the driver polls for it. The order (choice, SPDY/3.1 §2.3.3 leaves it open):
 //!
-//! 1. the greeting: SETTINGS, and in 3.1 the first WINDOW_UPDATE of the session
+//! 1. the initial SETTINGS, and in 3.1 the first WINDOW_UPDATE of the session
 //! 2. PING echoes, then our own PING
 //! 3. WINDOW_UPDATE: what the peer waits for
 //! 4. RST_STREAM; it overtakes the DATA of its stream, which is dropped
-//! 5. header blocks (and bare FINs, and RST_STREAM that was queued behind output), first come first served: ids rise on the wire because
-//!    `open` queued them so, and a block is compressed here, at the moment of writing, so that
-//!    the order in the compressor is the order on the wire (SPDY/3.1 §2.6.10.1)
+//! 5. header blocks (and bare FINs, and RST_STREAM that was queued behind output), in the order in which they were queued. IDs
+//!    therefore increase on the wire as `open` assigned them. A block is compressed when it is written, so that the order in the
+//!    compressor is the order on the wire (SPDY/3.1 §2.6.10.1)
 //! 6. GOAWAY of an orderly shutdown
 //! 7. DATA, by priority (`state/data_scheduler.rs`)
 //!
-//! A stream's own frames keep their order, since each stream has one queue of items and stands in
-//! at most one queue here.
+//! A stream's own frames keep their order, because each stream has one queue of items, and is in at most one queue of streams.
 
 use bytes::BytesMut;
 use spdy_frame::frame::{Frame, Ping, Setting, SettingId, Settings, WindowUpdate};
@@ -98,7 +97,7 @@ impl Session {
         self.schedule(id);
     }
 
-    /// Queues the streams again that waited for more credit: because the session got credit, or, with `force`, because
+    /// Queues all streams again that waited for more credit. Called when the session got credit, or, with `force`, when
     /// `small_data_delay` is over and they send what they can.
     pub(crate) fn release_delayed(&mut self, force: bool) {
         self.outbound.delay_until = None;

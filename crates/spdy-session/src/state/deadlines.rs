@@ -57,7 +57,7 @@ impl Deadlines {
         match partial {
             false => self.partial_since = None,
             true if progress => self.partial_since = Some(now),
-            // single bytes now and then are not progress: a slowloris client sends them
+            // occasional single bytes are not progress: a slowloris client sends them
             true => _ = self.partial_since.get_or_insert(now),
         }
     }

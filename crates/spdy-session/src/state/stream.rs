@@ -144,13 +144,13 @@ pub(crate) enum Item {
         bytes: Bytes,
         fin: bool,
     },
-    /// The last of all items.
+    /// Always the last item.
     Reset {
         status: RstStatus,
     },
 }
 
-/// The queue of `OutputQueues` that holds a stream: at most one.
+/// The queue of `OutputQueues` that contains the stream: at most one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum QueueState {
     Unqueued,
@@ -209,7 +209,7 @@ pub(crate) struct Stream {
     pub(crate) receive_window: ReceiveWindow,
     /// Bytes passed to the owner and not consumed yet.
     pub(crate) unread: usize,
-    /// True while it counts as an open stream of its side, which ends after the frame that closed it was handled.
+    /// True while it counts as an open stream of its side. It is still counted until the frame that closed it was handled.
     pub(crate) counted: bool,
     /// A WINDOW_UPDATE is queued.
     pub(crate) grant_queued: bool,

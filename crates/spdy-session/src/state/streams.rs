@@ -13,13 +13,13 @@ use crate::state::stream::{Item, State, Stream};
 /// Number of removed streams that are remembered, so that late frames for them are ignored (choice).
 const MAX_REMEMBERED_IDS: usize = 64;
 
-/// Limit of spare queues: as many as streams that are usually allowed at once.
+/// Limit of spare queues: about the usual limit of concurrent streams.
 const MAX_SPARE_QUEUES: usize = 128;
 
-/// Slots that a session without streams keeps. With more it had a burst, and may now wait for long.
+/// Slots that a session without streams keeps. A session with more slots had a burst, and may now be idle for a long time.
 const MAX_IDLE_SLOTS: usize = 16;
 
-/// Capacity of a spare queue, items: slightly more than an answer in memory needs.
+/// Capacity of a spare queue, items: slightly more than a response from memory needs.
 const SPARE_ITEMS: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +184,7 @@ impl Streams {
         Some(&mut self.slots[slot as usize])
     }
 
-    /// True if there are no streams, but the memory of many.
+    /// True if there are no streams, but the memory for many streams is still allocated.
     pub(crate) fn has_burst_memory(&self) -> bool {
         self.free.len() == self.slots.len() && self.slots.capacity() > MAX_IDLE_SLOTS
     }

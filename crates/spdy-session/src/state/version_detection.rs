@@ -3,13 +3,13 @@
 //! The only difference is the session's window, so the rules of 3.1 apply until the peer's behaviour shows its version:
 //!
 //! ```text
-//!               what we do while we do not know               what shows it
-//! its DATA      once half of 65,536 bytes have come, the      3.1: WINDOW_UPDATE for stream 0
-//!               session's window opens to all of its size,    3:   more DATA than 3.1 would let it send
-//!               or an upload of 3.1 stops, and is held so;
-//!               none is enforced
+//!               while the version is unknown                  what shows the version
+//! peer's DATA   after half of 65,536 bytes, the session's     3.1: WINDOW_UPDATE for stream 0
+//!               window is opened to its full size and kept    3:   more DATA than 3.1 would let it send
+//!               there (otherwise an upload of 3.1 stops);
+//!               no session window is enforced
 //! our DATA      65,536 bytes; then PING, and we wait          3.1: WINDOW_UPDATE for stream 0
-//!                                                             3:   the echo without one, or ten seconds
+//!                                                             3:   the echo without WINDOW_UPDATE, or ten seconds
 //! ```
 //!
 //! Only the echo of a PING sent after the 65,536 bytes counts: an earlier PING proves nothing about them. The ten seconds start
@@ -17,7 +17,7 @@
 //!
 //! An echo shows that the peer has read all earlier output. A receiver of 3.1 that has also consumed it sends WINDOW_UPDATE at half
 //! of its window. A receiver of 3.1 that consumes it later than that is taken for 3, and may get more than its window allows until
-//! it sends WINDOW_UPDATE. The opposite guess would block every client of SPDY/3 for ever. The cost for a client of 3 is one round
+//! it sends WINDOW_UPDATE. The opposite guess would block every client of SPDY/3 forever. The cost for a client of 3 is one round
 //! trip, once.
 //!
 //! A strict peer of 3 may end the session because of a WINDOW_UPDATE for stream 0 (Netty 3.6 does); it gets none before it has sent

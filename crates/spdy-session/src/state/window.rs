@@ -9,7 +9,7 @@
 //!            | not yet given back   | the owner       | to peer   |
 //! ```
 //!
-//! A stream's target grows if its reader is fast. If a window holds less than the reader consumes in a round trip, it limits the
+//! A stream's target grows if its reader is fast. If a window is smaller than what the reader consumes in a round trip, it limits the
 //! peer to one window per round trip. The round trip time is not known here.
 
 use std::time::Duration;
@@ -155,7 +155,7 @@ impl ReceiveWindow {
         self.grown += bytes;
     }
 
-    /// Takes back growth of `bytes`: as many consumed bytes are not returned to the peer.
+    /// Takes back growth of `bytes`: the same number of consumed bytes is not returned to the peer.
     pub(crate) fn shrink(&mut self, bytes: i64) {
         self.grow(-bytes);
     }
@@ -173,12 +173,12 @@ impl ReceiveWindow {
 
     /// True if enough was consumed for a WINDOW_UPDATE to be worth its 16 bytes: half of the window. A later WINDOW_UPDATE could
     /// deadlock: OkHttp holds up to 8 KiB back when the window is nearly closed, so a receiver that waits for the last byte waits
-    /// for ever.
+    /// forever.
     pub(crate) fn is_update_due(&self) -> bool {
         self.pending > 0 && self.pending * 2 >= self.target
     }
 
-    /// Like [`is_update_due`](Self::is_update_due), for the session: half of the part that is not unread on its streams is enough.
+    /// Like [`is_update_due`](Self::is_update_due), for the session: half of the part without unread DATA is enough.
     /// If most of the window is unread on some streams, the other streams could never consume half of the whole.
     pub(crate) fn is_session_update_due(&self) -> bool {
         let is_large = self.pending * 2 >= INITIAL_WINDOW && self.pending >= self.available;
