@@ -25,6 +25,7 @@ use spdy_net_core::tap::{ConnectionTap, TapEvent};
 use spdy_net_core::tls::PeerCertificates;
 use spdy_session::observe::Direction;
 
+use crate::frame_per_write::write_frames_alone;
 use crate::http1::Http1Client;
 use crate::http2::client::Http2Client;
 use crate::spdy_session::SpdyClient;
@@ -64,6 +65,10 @@ impl Connection {
         runtime: &SharedRuntime,
     ) -> Result<Self, ConnectionError> {
         let tap = connection_tap(protocol, number, options, runtime);
+        let io = match options.frame_per_write {
+            true => write_frames_alone(io, protocol),
+            false => io,
+        };
         let inner = match protocol {
             Protocol::Http1 => Inner::Http1(Http1Client::start(io, options, tap, runtime).await?),
             Protocol::Http2 => Inner::Http2(Http2Client::start(io, options, tap, runtime).await?),

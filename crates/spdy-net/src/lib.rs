@@ -27,7 +27,7 @@
 //!   `quinn_shims/send_budget.rs` and `quinn_shims/wake_detector.rs` of `spdy-h3` over HTTP/3.
 //! - What h2, hyper and quinn do not offer: the tables in `shims/mod.rs` and in `quinn_shims/mod.rs` of `spdy-h3`.
 //!
-//! `datagrams.rs` is a UDP socket for DNS: one datagram at a time.
+//! `datagrams.rs` is a UDP socket for DNS: one datagram at a time. `frame_per_write.rs` divides a client's output as a browser does.
 //!
 //! Time and tasks come only from [`spdy::runtime::Runtime`], so all of this also runs in virtual time. Only
 //! [`network::SystemNetwork`] and [`listen`] use the operating system.
@@ -37,6 +37,7 @@
 pub mod admission;
 pub mod connection;
 pub mod datagrams;
+mod frame_per_write;
 pub mod http1;
 mod http2;
 pub mod listen;

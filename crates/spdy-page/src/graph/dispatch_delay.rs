@@ -3,6 +3,8 @@
 //! A recording has it only as a part of [`queued`](Exchange::queued), together with the waits for a name, a connection and the browser's
 //! limits. So it is known of urgent requests that opened a connection themselves, had an idle one, or an open one that many requests
 //! share: the rest of their wait is dispatch. Other requests at about the same time are taken to have waited as long.
+//!
+//! On an open connection of HTTP/2, requests of a burst are written together, when the last of them was dispatched.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -56,7 +58,41 @@ pub(crate) fn dispatch_delays(exchanges: &[Exchange], document: usize) -> Vec<Du
         earliest = dispatched;
         delays[request.index] = dispatched.saturating_sub(request.started);
     }
+    delay_until_written(&requests, exchanges, &known, &mut delays);
     delays
+}
+
+/// Adds the time from dispatch to the write, for requests of known dispatch on open connections of HTTP/2.
+///
+/// Chromium's network thread handles one request after another, in 0.4 ms each. The first one for a connection only adds a task that
+/// writes, behind all requests that wait by then. So the connection writes when the last of these is handled.
+fn delay_until_written(
+    requests: &[DispatchedRequest],
+    exchanges: &[Exchange],
+    known: &KnownDelays<'_>,
+    delays: &mut [Duration],
+) {
+    let mut requests: Vec<&DispatchedRequest> = requests.iter().collect();
+    requests.retain(|request| request.is_known);
+    // The last write to each origin.
+    let mut writes: HashMap<Pool, Duration> = HashMap::new();
+    for request in &requests {
+        let exchange = &exchanges[request.index];
+        if !exchange.observed.is_http2() || !known.had_open_connection(exchange) {
+            continue;
+        }
+        let dispatched = request.latest;
+        let waiting = requests.partition_point(|other| other.started <= dispatched);
+        let next = requests[..waiting]
+            .last()
+            .map_or(dispatched, |last| last.latest);
+        let write = writes.entry(Pool::of_origin(exchange, known.document));
+        let write = write.or_insert(next);
+        if *write < dispatched {
+            *write = next;
+        }
+        delays[request.index] = write.saturating_sub(request.started);
+    }
 }
 
 /// A request of the page.
@@ -130,9 +166,11 @@ impl<'a> KnownDelays<'a> {
             }
             let is_preflight = exchange.method == http::Method::OPTIONS; // it has a connection without credentials
             if let (Some(at), false) = (exchange.first_byte(), is_preflight) {
-                let first = first_responses
-                    .entry(Pool::of(exchange, document))
-                    .or_insert(at);
+                let pool = match exchange.observed.connection {
+                    Some(number) => Pool::Connection(number),
+                    None => Pool::of_origin(exchange, document),
+                };
+                let first = first_responses.entry(pool).or_insert(at);
                 *first = at.min(*first);
             }
         }
@@ -162,24 +200,29 @@ impl<'a> KnownDelays<'a> {
         }
     }
 
+    /// True if a connection for `exchange` was open and free when its page requested it.
+    fn had_open_connection(&self, exchange: &Exchange) -> bool {
+        let since = match exchange.observed.has_streams() {
+            true => {
+                // A response without a number can have come on the numbered connection.
+                let numbered = exchange.observed.connection.map(Pool::Connection);
+                let origin = Pool::of_origin(exchange, self.document);
+                let pools = numbered.into_iter().chain([origin]);
+                let firsts = pools.filter_map(|pool| self.first_responses.get(&pool));
+                firsts.min().copied()
+            }
+            false => self.idle_since(exchange),
+        };
+        let since = since.zip(exchange.started);
+        since.is_some_and(|(since, at)| since <= at)
+    }
+
     fn delay(&self, exchange: &Exchange) -> Option<Duration> {
         let observed = &exchange.observed;
         let opened_one = observed.connect.is_some_and(|connect| !connect.is_zero());
-        let had_one = || match exchange.observed.has_streams() {
-            true => self
-                .first_responses
-                .get(&Pool::of(exchange, self.document))
-                .copied(),
-            false => self.idle_since(exchange),
-        };
-        let had_one = || {
-            had_one()
-                .zip(exchange.started)
-                .is_some_and(|(since, at)| since <= at)
-        };
         let waited_for_nothing = is_urgent(exchange)
             && !self.preflighted.contains(exchange.key())
-            && (opened_one || had_one());
+            && (opened_one || self.had_open_connection(exchange));
         let delay = unexplained(exchange).filter(|_| waited_for_nothing);
         delay.filter(|delay| *delay <= MAX_DISPATCH)
     }
@@ -193,9 +236,9 @@ fn sent(exchange: &Exchange) -> Option<Duration> {
 /// Requests of one pool can use the same connection.
 #[derive(Eq, Hash, PartialEq)]
 enum Pool {
-    /// The number of the connection, if it was recorded.
+    /// This number of a connection was recorded.
     Connection(u32),
-    /// Requests [without credentials](Exchange::is_without_credentials) use connections of their own.
+    /// No number was. Requests [without credentials](Exchange::is_without_credentials) use connections of their own.
     Origin {
         origin: Origin,
         without_credentials: bool,
@@ -203,13 +246,10 @@ enum Pool {
 }
 
 impl Pool {
-    fn of(exchange: &Exchange, document: &Exchange) -> Self {
-        match exchange.observed.connection {
-            Some(number) => Self::Connection(number),
-            None => Self::Origin {
-                origin: exchange.url.origin(),
-                without_credentials: exchange.is_without_credentials(&document.url),
-            },
+    fn of_origin(exchange: &Exchange, document: &Exchange) -> Self {
+        Self::Origin {
+            origin: exchange.url.origin(),
+            without_credentials: exchange.is_without_credentials(&document.url),
         }
     }
 }

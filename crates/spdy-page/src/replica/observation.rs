@@ -73,4 +73,9 @@ impl Observation {
         let names = ["h2", "h3", "spdy"];
         names.iter().any(|name| protocol.starts_with(name))
     }
+
+    /// True if its protocol is HTTP/2.
+    pub(crate) fn is_http2(&self) -> bool {
+        self.protocol.as_deref() == Some("h2")
+    }
 }

@@ -187,6 +187,7 @@ fn requests_by_cors_and_after_a_preflight_may_wait_for_something_else() {
     let on_connections = |numbers: [u32; 2]| {
         known(&|replica| {
             replica.exchanges[0].observed.connection = Some(numbers[0]);
+            replica.exchanges[1].observed.connection = Some(numbers[0]);
             replica.exchanges[2].observed.connection = Some(numbers[1]);
         })
     };
@@ -194,6 +195,24 @@ fn requests_by_cors_and_after_a_preflight_may_wait_for_something_else() {
         [on_connections([0, 0]), on_connections([0, 1])],
         [true, false]
     );
+}
+
+#[test]
+fn a_burst_on_an_open_connection_of_http_2_is_written_when_its_last_request_is_dispatched() {
+    // The second starts while the first one waits for its dispatch at 170 ms, and the third one after that.
+    let burst = |protocol| {
+        let mut replica = page(protocol, [130, 160, 171, 900]);
+        let queued = [(1, 40), (2, 25), (3, 20)];
+        for (index, queued) in queued {
+            queue(&mut replica.exchanges[index], queued, 0, 0);
+            replica.exchanges[index].observed.priority = Some("High".to_owned());
+        }
+        dispatch(&replica)
+    };
+    // Written at 185 ms: the second is dispatched then, and no write is between the two. The third follows at 191 ms.
+    assert_eq!(burst("h2"), [55, 25, 20, 0]);
+    // QUIC sends each request at once: 40, 25 and 20 ms. Its tags can be read 7, 4 and 1 ms before the end of the document.
+    assert_eq!(burst("h3"), [47, 29, 21, 0]);
 }
 
 #[test]

@@ -53,6 +53,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
     client.tls = protocol.is_secure().then(|| tls::client(protocol, options));
     client.ip_pooling = options.ip_pooling;
     client.connection.max_frame_bytes = options.data_frame_bytes;
+    client.connection.frame_per_write = options.scheduler != Scheduler::None;
     client.connection.write_timeout = None;
     let spdy = &mut client.connection.spdy;
     spdy.compression = options.spdy_compression;
