@@ -55,6 +55,14 @@ pub struct NavigationTiming {
     pub redirect_start: Option<f64>,
     /// It begins to fetch the document at its own URL, after redirects.
     pub fetch_start: Option<f64>,
+    /// It begins to look up the name.
+    pub domain_lookup_start: Option<f64>,
+    /// The name is known.
+    pub domain_lookup_end: Option<f64>,
+    /// It begins to connect.
+    pub connect_start: Option<f64>,
+    /// The connection is open, with TLS.
+    pub connect_end: Option<f64>,
     /// It sends the request.
     pub request_start: Option<f64>,
     /// First byte of the response.

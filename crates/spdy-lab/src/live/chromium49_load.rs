@@ -200,6 +200,11 @@ fn recording(
             protocol: Some(request.protocol.to_string()),
             ..Observation::default()
         };
+        if is_document {
+            let observed = &mut exchange.observed;
+            observed.dns = span(navigation.domain_lookup_start, navigation.domain_lookup_end);
+            observed.connect = span(navigation.connect_start, navigation.connect_end);
+        }
         let resource = timed.get_mut(url.as_str()).and_then(VecDeque::pop_front);
         exchange.url = url;
         (
@@ -328,13 +333,17 @@ fn times(resource: &ResourceTiming) -> Times {
 }
 
 fn times_of_document(timing: &NavigationTiming) -> Times {
-    let between = |from: Option<f64>, to: Option<f64>| Some(time((to? - from?).max(0.0)));
     (
         timing.fetch_start.map(time),
-        between(timing.fetch_start, timing.request_start),
-        between(timing.request_start, timing.response_start),
-        between(timing.response_start, timing.response_end),
+        span(timing.fetch_start, timing.request_start),
+        span(timing.request_start, timing.response_start),
+        span(timing.response_start, timing.response_end),
     )
+}
+
+/// The time between two events, if both occurred.
+fn span(from: Option<f64>, to: Option<f64>) -> Option<Duration> {
+    Some(time((to? - from?).max(0.0)))
 }
 
 #[cfg(test)]

@@ -62,6 +62,16 @@ pub(crate) fn dispatch_delays(exchanges: &[Exchange], document: usize) -> Vec<Du
     delays
 }
 
+/// The delay of the navigation to `document`, if a browser measured its lookup and its connection; else zero.
+pub(crate) fn navigation_delay(document: &Exchange) -> Duration {
+    let connect = document.observed.connect.unwrap_or_default();
+    let is_redirected = matches!(document.initiator, Initiator::Redirect { .. });
+    let delay = unexplained(document).filter(|_| !connect.is_zero() && !is_redirected);
+    delay
+        .filter(|delay| *delay <= MAX_DISPATCH)
+        .unwrap_or_default()
+}
+
 /// Adds the time from dispatch to the write, for requests of known dispatch on open connections of HTTP/2.
 ///
 /// Chromium's network thread handles one request after another, in 0.4 ms each. The first one for a connection only adds a task that

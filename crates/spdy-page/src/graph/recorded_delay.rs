@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::graph::builder::{Cause, GraphBuilder};
-use crate::graph::dispatch_delay::dispatch_delays;
+use crate::graph::dispatch_delay::{dispatch_delays, navigation_delay};
 use crate::graph::html::Role;
 use crate::graph::recorded_evaluation::RecordedEvaluation;
 use crate::graph::{MAX_DELAY, WaitsFor};
@@ -25,6 +25,7 @@ const RECORD_BYTES: u64 = 1 << 14;
 const MAX_TRANSFER: Duration = Duration::from_secs(24 * 3600);
 
 /// Sets the delays of all resources that a parser, layout or a script has found. Then adds dispatch to all, the navigation included.
+/// Without times of evaluation only the navigation's dispatch can be known.
 pub(crate) fn set_delays(plan: &mut GraphBuilder<'_>, replica: &Replica) {
     let is_exact = replica.has_evaluation_times();
     let mut sheets = exchanges_of(replica, Kind::Stylesheet);
@@ -85,9 +86,11 @@ pub(crate) fn set_delays(plan: &mut GraphBuilder<'_>, replica: &Replica) {
             gap.unwrap_or_default()
         });
         if let Some(placed) = &mut plan.placed[index] {
-            let dispatch = dispatch
-                .as_ref()
-                .map_or(Duration::ZERO, |delays| delays[index]);
+            let dispatch = match &dispatch {
+                Some(delays) => delays[index],
+                None if index == plan.start => navigation_delay(&plan.exchanges[index]),
+                None => Duration::ZERO,
+            };
             let delay = gap.unwrap_or(placed.delay).saturating_add(dispatch);
             placed.delay = delay.min(MAX_DELAY);
         }

@@ -291,12 +291,17 @@ fn the_navigation_has_the_time_before_its_lookup_and_connection() {
 }
 
 #[test]
-fn other_recordings_have_no_such_delay() {
+fn in_other_recordings_only_the_navigation_has_such_a_delay() {
     let mut replica = page("h2", [130, 130, 130, 130]);
     for exchange in &mut replica.exchanges {
         exchange.observed.compute = None;
         queue(exchange, 12, 0, 5);
     }
-    let graph = PageGraph::of(&replica);
-    assert!(graph.nodes.iter().all(|node| node.delay == ms(0)));
+    let delays = |replica: &Replica| -> Vec<Duration> {
+        let graph = PageGraph::of(replica);
+        graph.nodes.iter().map(|node| node.delay).collect()
+    };
+    assert_eq!(delays(&replica), [7, 0, 0, 0, 0].map(ms));
+    replica.exchanges[0].observed.connect = None;
+    assert_eq!(delays(&replica), [0; 5].map(ms), "it may have waited for a connection");
 }

@@ -176,11 +176,10 @@ impl Options {
     /// Chromium 49 with servers of today, as `spdy lab browse` loads pages with it. `docs/measurements/chromium-49.md` compares both.
     ///
     /// Its TLS is 1.2, but with False Start, which takes the round trips of 1.3. Its header blocks have the smallest window that any
-    /// client of SPDY used.
+    /// client of SPDY used, and private values as literals, like those of [`Compression::CrimeSafe`].
     #[must_use]
     pub fn chromium_49() -> Self {
         Self {
-            spdy_compression: Compression::Zlib(9),
             spdy_window_bits: Some(11),
             scheduler: Scheduler::Chromium49,
             site_partitions: false,
