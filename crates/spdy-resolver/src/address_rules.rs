@@ -9,12 +9,12 @@
 //!              v4-mapped         │ yes          │ yes            │ yes
 //!              is IPv4           ▼              ▼                ▼
 //!                              denied        allowed           denied
-//!  NAT64, 6to4, Teredo and their like: the IPv4 address inside is judged by the same road first
+//!  NAT64, 6to4, Teredo and similar: the embedded IPv4 address is checked first, by the same steps
 //! ```
 //!
-//! An address that wraps another passes only if the inner one does: freeing `64:ff9b::/96` frees no private network
-//! behind it. NAT64 itself is how machines without IPv4 reach the world (RFC 6146), so its public addresses pass; the
-//! other wrappings are of the past and are denied by the table.
+//! An address that embeds another is allowed only if the inner address is: allowing `64:ff9b::/96` allows no private network behind it.
+//! Machines without IPv4 reach IPv4 hosts through NAT64 (RFC 6146), so the NAT64 addresses of public hosts are allowed. The other
+//! forms are obsolete, and the table denies them.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -31,7 +31,7 @@ pub const DEFAULT_PORTS: [u16; 2] = [443, 80];
 const WELL_KNOWN_NAT64: Ipv6Net =
     Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Where origins may stand. By default at any global unicast address, on 443 and 80.
+/// The addresses and ports that origins may have. Default: any global unicast address, on 443 and 80.
 #[derive(Clone, Debug)]
 pub struct AddressRules {
     /// Ranges that are allowed although the table denies them, for labs and for origins in a private network. If there
@@ -43,9 +43,8 @@ pub struct AddressRules {
     pub ports: BTreeSet<u16>,
     /// Our own listening addresses: never an origin, even if `allow` has them.
     pub own: OwnListeners,
-    /// Prefixes of NAT64 in the operator's network besides the well-known one (RFC 6052 §2.2); others than of 32, 40, 48,
-    /// 56, 64 or 96 bits are of no effect. Without them, an address under such a prefix passes for a global one and leads
-    /// to any IPv4 address there is.
+    /// Prefixes of NAT64 in the operator's network besides the well-known one (RFC 6052 §2.2). Prefixes of other lengths than 32, 40, 48,
+    /// 56, 64 or 96 bits have no effect. An address under a prefix that is missing here counts as global, and can lead to any IPv4 address.
     pub nat64: Vec<Ipv6Net>,
     /// Hosts, in lower case, that may be looked up although they are single labels or under a special name, as
     /// `backend` or `cache.internal`.
@@ -70,7 +69,7 @@ impl Default for AddressRules {
 pub struct DeniedAddress {
     /// The address as it was found.
     pub address: IpAddr,
-    /// The IPv4 address in it, if it is that one that is denied.
+    /// The embedded IPv4 address, if it is the address that is denied.
     pub embedded_ipv4: Option<Ipv4Addr>,
     /// What denies it.
     pub by: Denial,
@@ -127,7 +126,7 @@ pub enum OriginDenial {
     /// The port is not one of those that are listed.
     #[error("port {0} is not allowed for origins")]
     Port(u16),
-    /// It is ourselves.
+    /// The address is one of our own listeners.
     #[error("{0} is a listener of this program: the request would loop")]
     Own(SocketAddr),
 }
@@ -168,7 +167,7 @@ impl AddressRules {
     ///
     /// # Errors
     ///
-    /// It is no name, or one that means something else on every machine: see [`HostError`].
+    /// `host` is not a name, or it is a name with another meaning on every machine: see [`HostError`].
     pub fn check_host(&self, host: &str) -> Result<(), HostError> {
         match origin_host::check(host) {
             Err(HostError::NoDot(_) | HostError::Special { .. })
@@ -184,7 +183,7 @@ impl AddressRules {
     ///
     /// # Errors
     ///
-    /// It may not, and why.
+    /// The reason, if it may not.
     pub fn check(&self, address: IpAddr) -> Result<(), DeniedAddress> {
         let canonical = address.to_canonical();
         let denied = |inside, by| DeniedAddress {
@@ -218,7 +217,7 @@ impl AddressRules {
     ///
     /// # Errors
     ///
-    /// It is ourselves, or its port or its address is not one that origins may have.
+    /// `to` is one of our own listeners, or its port or its address is not allowed.
     pub fn check_target(&self, to: SocketAddr) -> Result<(), OriginDenial> {
         if self.own.contains(to) {
             return Err(OriginDenial::Own(to));
@@ -255,26 +254,26 @@ impl AddressRules {
             Ipv4Addr::from(inner)
         };
         match address.segments() {
-            // the client's own address, with every bit turned (RFC 4380 §4)
+            // the client's own address, with all bits inverted (RFC 4380 §4)
             [0x2001, 0, ..] => Some((Ipv4Addr::from(!u32::from(at(12))), false)),
             [0x2002, ..] => Some((at(2), false)),
             [0, 0, 0, 0, 0xffff, 0, ..] | [0x64, 0xff9b, 1, ..] => Some((at(12), false)),
             // `::` and `::1` are not of that form
             [0, 0, 0, 0, 0, 0, high, _] if high != 0 => Some((at(12), false)),
-            // ISATAP, under whatever prefix (RFC 5214 §6.1)
+            // ISATAP, under any prefix (RFC 5214 §6.1)
             [_, _, _, _, 0 | 0x200, 0x5efe, ..] => Some((at(12), false)),
             _ => None,
         }
     }
 }
 
-/// Whether `prefix` is as long as one of NAT64 may be (RFC 6052 §2.2).
+/// Whether `prefix` has a length that NAT64 allows (RFC 6052 §2.2).
 #[must_use]
 pub fn is_nat64(prefix: Ipv6Net) -> bool {
     matches!(prefix.prefix_len(), 32 | 40 | 48 | 56 | 64 | 96)
 }
 
-/// The IPv4 address under a prefix of `bits` (RFC 6052 §2.2): behind it, with the octet of bits 64 to 71 left out.
+/// The IPv4 address after a prefix of `bits` bits, without the octet of bits 64 to 71 (RFC 6052 §2.2).
 fn embedded(address: Ipv6Addr, bits: u8) -> Option<Ipv4Addr> {
     let first = match bits {
         32 | 40 | 48 | 56 | 64 | 96 => usize::from(bits / 8),

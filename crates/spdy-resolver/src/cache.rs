@@ -8,7 +8,7 @@ use spdy_clock::Instant;
 /// The result of a look-up that is cached: addresses, or that there are none.
 pub(crate) type CachedAnswer = Result<Vec<IpAddr>, NegativeAnswer>;
 
-/// There is nothing.
+/// Why there are no addresses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NegativeAnswer {
     /// No such name.
@@ -17,7 +17,7 @@ pub(crate) enum NegativeAnswer {
     Address,
 }
 
-/// Hosts, and when each is to be forgotten.
+/// Cached answers by host, with the time when each expires.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     hosts: BTreeMap<String, (Instant, CachedAnswer)>,
@@ -31,7 +31,7 @@ impl Cache {
         (now < *end).then(|| answer.clone())
     }
 
-    /// Stores `answer` until `end`; past `limit` hosts the one that ends first makes room.
+    /// Stores `answer` until `end`. If the cache has `limit` hosts, the one that expires first is evicted.
     pub(crate) fn put(&mut self, host: &str, end: Instant, answer: CachedAnswer, limit: usize) {
         if limit == 0 {
             return;

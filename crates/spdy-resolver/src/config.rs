@@ -17,25 +17,25 @@ pub struct ResolverConfig {
     pub explicit: BTreeMap<String, Vec<IpAddr>>,
     /// How long one server has for one answer over UDP, and again over TCP. Default 2 s.
     pub timeout: Duration,
-    /// How often the list of servers is gone through. Default 2.
+    /// How often all servers are tried. Default 2.
     pub rounds: u32,
     /// Aliases that are followed. Default 8.
     pub aliases: usize,
     /// The least time for which an answer is cached, whatever its TTL. Default 1 s: names with TTL 0 would
     /// be queried at every request.
     pub min_ttl: Duration,
-    /// The longest. Default one hour.
+    /// The longest time for which an answer is cached. Default one hour.
     pub max_ttl: Duration,
     /// How long the answer of a resolver without TTLs is cached. Default 30 s.
     pub default_ttl: Duration,
     /// The longest time for which a negative answer (no such name, or no address) is cached (RFC 2308 §5). Default 10 s.
     pub max_negative_ttl: Duration,
-    /// Hosts that are remembered; the one that would be forgotten first makes room. Default 4096.
+    /// Maximum number of cached hosts; above it, the one that expires first is evicted. Default 4096.
     pub hosts: usize,
     /// Replies over UDP that one look-up may receive without a match to its question (another source, ID, name or case). Past that
     /// number it uses TCP alone. Default 16.
     pub max_mismatched_replies: u32,
-    /// Look-ups under way; one more fails. Each holds up to two sockets. Default 256.
+    /// Maximum number of concurrent look-ups; one more fails. Each uses up to two sockets. Default 256.
     pub max_lookups: usize,
 }
 
@@ -58,8 +58,8 @@ impl Default for ResolverConfig {
     }
 }
 
-/// The servers in the text of a `resolv.conf`, at port 53. Lines that are none are nothing, as resolvers do; a link-local
-/// address with a zone is left out, for an address alone cannot name its link.
+/// The servers in the text of a `resolv.conf`, at port 53. Invalid lines are ignored, as in other resolvers. A link-local address with
+/// a zone is ignored too, because an [`IpAddr`] cannot store the zone.
 #[must_use]
 pub fn servers_of(resolv_conf: &str) -> Vec<SocketAddr> {
     let lines = resolv_conf.lines().map(str::split_whitespace);

@@ -1,14 +1,14 @@
 //! A network that connects only to addresses that origins may have.
 //!
 //! ```text
-//!  resolve  host ──▶ a name? ──▶ the resolver within ──▶ every answer allowed? ──▶ addresses
-//!  connect  address and port ──▶ allowed? ──▶ the network within
+//!  resolve  host ──▶ a name? ──▶ the inner resolver ──▶ every answer allowed? ──▶ addresses
+//!  connect  address and port ──▶ allowed? ──▶ the inner network
 //! ```
 //!
 //! A name is refused if *any* of its answers is denied: an attacker could mix `127.0.0.1` among good addresses and wait
-//! for a retry to take it. Connections go to an address, not to a name, so no second lookup can answer otherwise (DNS
-//! rebinding). Connecting checks once more, for addresses that came another way: a literal, a list of one's own, an
-//! answer that was cached while the rules changed. There is no UDP here, so no QUIC to origins.
+//! for a retry to use it. Connections go to an address, not to a name, so no second lookup can answer otherwise (DNS
+//! rebinding). The address is checked again when connecting, because it may have another source: a literal, a configured list, an
+//! answer that was cached before the rules changed. There is no UDP here, so no QUIC to origins.
 //!
 //! Refusals are errors of the kind `PermissionDenied` with a [`OriginDenial`] inside, and are counted by reason.
 
@@ -32,12 +32,12 @@ pub struct GuardedNetwork {
     refusals: RefusalCounts,
 }
 
-/// How often each reason to refuse was met. Clones count together.
+/// Number of refusals by reason. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct RefusalCounts(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
 impl RefusalCounts {
-    /// Reasons in the order of their names, and how often each was met; there are no more than the table has names.
+    /// Refusals by reason, in the order of the reasons' names. The number of reasons is bounded: each is a constant.
     #[must_use]
     pub fn by_reason(&self) -> BTreeMap<&'static str, u64> {
         let counts = self.0.lock();

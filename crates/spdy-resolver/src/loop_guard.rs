@@ -1,7 +1,7 @@
 //! A network that refuses our own addresses: for a site's own origin, which may be private but must not be this server.
 //!
-//! Its name is looked up as the network within does it (in the world by the system: hosts files, containers' names), whatever zone
-//! it is in. That a name leads here shows in the address that is about to be connected to, whichever aliases led there.
+//! The inner network resolves the origin's name (in production with the system's resolver: hosts files, containers' names), in any
+//! zone. The check is on the address that is about to be connected to, so it also finds names that lead here through aliases.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ pub struct LoopGuard {
 }
 
 impl LoopGuard {
-    /// `inner`, but for `own`.
+    /// Wraps `inner`, and refuses connections to `own`.
     #[must_use]
     pub fn new(inner: SharedNetwork, own: OwnListeners) -> Self {
         Self { inner, own }

@@ -1,7 +1,7 @@
 //! Decides which hosts may be resolved: no address literals, nothing that reads as a number, no local names.
 //!
-//! The system's resolver takes `0x7f.1`, `017700000001` and `2130706433` for 127.0.0.1, as `inet_aton` always did. Whatever
-//! ends in a number is therefore an address to us (as to the URL standard, "ends in a number"), and refused.
+//! The system's resolver takes `0x7f.1`, `017700000001` and `2130706433` for 127.0.0.1, as `inet_aton` does. Therefore any
+//! host that ends in a number counts as an address (as in the URL standard, "ends in a number"), and is refused.
 
 /// Longest name, in octets without the root's dot (RFC 1035 §3.1).
 pub const MAX_NAME: usize = 253;
@@ -23,7 +23,7 @@ pub const SPECIAL_NAMES: &[(&str, &str)] = &[
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Nothing.
+    /// It is empty.
     #[error("host is empty")]
     Empty,
     /// Longer than a name can be.
@@ -38,7 +38,7 @@ pub enum HostError {
     /// Something that resolvers read as an address.
     #[error("host {0:?} ends in a number, so it would be parsed as an address")]
     Number(String),
-    /// The root's dot is written: the same host, and another key to every table.
+    /// It ends in the root's dot: the same host, but a different key in every table.
     #[error("host {0:?} ends with a dot")]
     TrailingDot(String),
     /// A label that is empty or too long.
@@ -50,7 +50,7 @@ pub enum HostError {
     /// One label: what it means depends on the machine.
     #[error("host {0:?} has no dot, so its meaning depends on the machine")]
     NoDot(String),
-    /// Under a name that means something else on every machine, or nothing.
+    /// Under a reserved name, which has another meaning on every machine, or none.
     #[error("{host:?} is under {name}, which is not public ({source_of_rule})")]
     Special {
         /// The host.
@@ -99,7 +99,7 @@ pub fn check(host: &str) -> Result<(), HostError> {
     if host.contains('@') {
         return Err(HostError::Userinfo(named()));
     }
-    // Brackets, a second colon or a zone belong to IPv6; a first colon alone to a port.
+    // Brackets, a second colon or a zone mean IPv6; a single colon means a port.
     if host.starts_with('[') || host.matches(':').count() > 1 || host.contains('%') {
         return Err(HostError::Literal(named()));
     }
@@ -140,7 +140,7 @@ pub fn check(host: &str) -> Result<(), HostError> {
     }
 }
 
-/// Whether a label reads as a number: digits, or `0x` and hexadecimal digits, of which there may be none.
+/// Whether a label can be read as a number: digits, or `0x` and zero or more hexadecimal digits.
 fn is_number(label: &str) -> bool {
     let hexadecimal = label
         .strip_prefix("0x")
@@ -151,7 +151,7 @@ fn is_number(label: &str) -> bool {
     }
 }
 
-/// Whether `host` is `name` or ends in `.name`, in whatever case.
+/// Whether `host` is `name` or ends in `.name`, ignoring case.
 fn is_at_or_under(host: &str, name: &str) -> bool {
     let Some(split) = host.len().checked_sub(name.len()) else {
         return false;

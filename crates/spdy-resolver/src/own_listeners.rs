@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Our listeners, and what else the machine is called.
+/// Our listeners, and the addresses of this machine.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct OwnListeners {
     listeners: Vec<SocketAddr>,
@@ -10,8 +10,8 @@ pub struct OwnListeners {
 }
 
 impl OwnListeners {
-    /// `listeners` as they are bound. One at an unspecified address is at every loopback address, and at each of `machine`, the
-    /// addresses of its interfaces: `0.0.0.0` at those of IPv4, `::` at all.
+    /// `listeners` as they are bound, and the addresses of the `machine`'s interfaces. A listener at an unspecified address is reached at
+    /// every loopback address and at each address of `machine`: `0.0.0.0` at those of IPv4, `::` at all.
     #[must_use]
     pub fn new(listeners: Vec<SocketAddr>, machine: Vec<IpAddr>) -> Self {
         Self {
@@ -70,7 +70,7 @@ mod tests {
             ("198.51.100.9:443", false),
             ("198.51.100.8:8443", false),
             ("192.0.2.1:80", true),
-            // That one is at its own address alone.
+            // This listener is reached at its own address only.
             ("127.0.0.1:80", false),
             ("198.51.100.9:80", false),
         ] {

@@ -54,7 +54,7 @@ impl Question {
     ///
     /// # Errors
     ///
-    /// It is a reply to another question, or none at all.
+    /// `bytes` are a reply to another question, or not a reply.
     pub(crate) fn reply(&self, bytes: &[u8], transport: QueryTransport) -> Result<Reply, Mismatch> {
         // The head first: a forged reply costs no further parsing.
         let head = Header::read(&mut BinDecoder::new(bytes)).map_err(|_| Mismatch::Header)?;
@@ -65,7 +65,7 @@ impl Question {
             return Err(Mismatch::Question);
         }
         let Ok(message) = Message::from_vec(bytes) else {
-            // What was cut may end anywhere.
+            // A truncated message may end anywhere.
             let cut = head.metadata.truncation.then_some(Reply::Truncated);
             return cut.ok_or(Mismatch::Question);
         };
@@ -89,11 +89,11 @@ impl Question {
         })
     }
 
-    /// Along the aliases of the reply to addresses.
+    /// Follows the aliases within the reply to addresses.
     fn follow(&self, message: &Message) -> Reply {
         let mut name = self.query.name().clone();
         let mut ttl = u32::MAX;
-        // Each alias is taken once, so that a circle ends.
+        // The number of steps is limited, so that a loop of aliases ends.
         let mut through = Vec::new();
         for _ in 0..=message.answers.len() {
             let of_name = || {
@@ -129,7 +129,7 @@ impl Question {
                     ResponseCode::NXDomain => NegativeAnswer::Name,
                     _ => NegativeAnswer::Address,
                 };
-                // An alias that leads out of the reply, and no word of where it leads.
+                // Without an SOA, the last alias leads out of this reply, and needs another query.
                 let soa = message
                     .authorities
                     .iter()
@@ -165,7 +165,7 @@ pub(crate) enum QueryTransport {
     Tcp,
 }
 
-/// `name` with each letter in a case of its own.
+/// `name` with a random case for each letter.
 fn in_random_case(name: &Name, random: &mut impl Rng) -> Name {
     let mut letter = |byte: u8| match byte.is_ascii_alphabetic() && random.next_u32() & 1 == 1 {
         true => byte ^ 0x20,
@@ -192,7 +192,7 @@ pub(crate) enum Reply {
     Addresses {
         addresses: Vec<IpAddr>,
         ttl: Duration,
-        /// The aliases' targets on the way.
+        /// Targets of the aliases that lead to them.
         through: Vec<Name>,
     },
     /// Aliases to a name that needs another query: the last of them.
@@ -201,11 +201,11 @@ pub(crate) enum Reply {
         nothing: NegativeAnswer,
         ttl: Duration,
     },
-    /// Aliases that lead back.
+    /// The aliases form a loop.
     AliasLoop,
-    /// It did not fit.
+    /// The reply was truncated.
     Truncated,
-    /// The server could not, or would not.
+    /// The server returned an error.
     Failed(ResponseCode),
 }
 

@@ -51,7 +51,7 @@ pub struct Resolver {
     in_flight: Arc<AtomicUsize>,
 }
 
-/// A place among the look-ups under way.
+/// A permit for one of the concurrent look-ups.
 struct LookupPermit(Arc<AtomicUsize>);
 
 impl Drop for LookupPermit {
@@ -184,7 +184,7 @@ impl Resolver {
         Ok(place)
     }
 
-    /// Addresses of one kind, along aliases that lead from one reply to another.
+    /// Looks up addresses of one kind, and follows aliases from one reply to another.
     async fn addresses(
         &self,
         name: Name,
@@ -276,7 +276,7 @@ fn absolute_name(host: &str) -> Result<Name, ProtoError> {
     Ok(name)
 }
 
-/// By turns, IPv6 first (RFC 8305 §4): a client that tries them in order meets both families early.
+/// Alternates the two families, IPv6 first (RFC 8305 §4), so that a client that tries them in order soon tries both.
 fn interleave(v6: &[IpAddr], v4: &[IpAddr]) -> Vec<IpAddr> {
     let longest = v6.len().max(v4.len());
     let turns = (0..longest).flat_map(|at| [v6.get(at), v4.get(at)]);

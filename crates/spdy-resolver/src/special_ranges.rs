@@ -3,7 +3,7 @@
 //! The rows are those of IANA's special-purpose registries (RFC 6890 and later documents), of multicast and of ranges that
 //! were returned, and addresses at which a machine's own cloud responds. In IPv6 only `2000::/3` has global unicast
 //! addresses (RFC 4291 §2.4, IANA), so the table ends with the rest. The first row that contains an address applies:
-//! narrow rows stand before wide ones.
+//! narrow ranges are listed before wide ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -145,7 +145,7 @@ pub const RANGES: &[Range] = &[
     v4([224, 0, 0, 0], 4, MULTICAST, "RFC 5771"),
     v4([255, 255, 255, 255], 32, BROADCAST, "RFC 919"),
     v4([240, 0, 0, 0], 4, RESERVED, "RFC 1112 §4"),
-    // IPv6, outside of 2000::/3 what has a name
+    // IPv6: named ranges outside of 2000::/3
     v6_whole(
         [0, 0, 0, 0, 0, 0, 0, 0],
         128,
@@ -175,7 +175,7 @@ pub const RANGES: &[Range] = &[
     v6([0xfe80, 0, 0, 0], 10, LINK_LOCAL, "RFC 4291 §2.5.6"),
     v6([0xfec0, 0, 0, 0], 10, SITE_LOCAL, "RFC 3879"),
     v6([0xff00, 0, 0, 0], 8, MULTICAST, "RFC 4291 §2.7"),
-    // inside of it
+    // ranges inside of 2000::/3
     v6([0x2001, 0, 0, 0], 32, TEREDO, "RFC 4380"),
     v6([0x2001, 2, 0, 0], 48, BENCHMARKING, "RFC 5180"),
     v6([0x2001, 0x10, 0, 0], 28, ORCHID, "RFC 4843"),
@@ -186,7 +186,7 @@ pub const RANGES: &[Range] = &[
     v6([0x2620, 0x4f, 0x8000, 0], 48, AS112, "RFC 7534"),
     v6([0x3ffe, 0, 0, 0], 16, SIX_BONE, "RFC 3701"),
     v6([0x3fff, 0, 0, 0], 20, DOCUMENTATION, "RFC 9637"),
-    // and the rest of it, which IANA has not assigned
+    // the rest outside of 2000::/3, which IANA has not assigned
     v6([0, 0, 0, 0], 3, NOT_GLOBAL_UNICAST, "RFC 4291 §2.4"),
     v6([0x4000, 0, 0, 0], 2, NOT_GLOBAL_UNICAST, "RFC 4291 §2.4"),
     v6([0x8000, 0, 0, 0], 1, NOT_GLOBAL_UNICAST, "RFC 4291 §2.4"),

@@ -55,7 +55,7 @@ impl MismatchedReplies {
         self.0.replies[mismatch as usize].load(Ordering::Relaxed)
     }
 
-    /// Look-ups that went on over TCP alone, because they had received too many of them.
+    /// Look-ups that continued over TCP only, because they had received too many mismatched replies.
     #[must_use]
     pub fn switched_to_tcp(&self) -> u64 {
         self.0.switched_to_tcp.load(Ordering::Relaxed)
@@ -72,7 +72,7 @@ pub(crate) struct SpoofBudget {
 }
 
 impl SpoofBudget {
-    /// No reply yet; more than `limit` replies with a spoofed source end the use of UDP.
+    /// Starts at zero. More than `limit` mismatched replies with the server's address as their source end the use of UDP.
     pub(crate) fn new(limit: u32, counted: MismatchedReplies) -> Self {
         Self {
             seen: AtomicU32::new(0),
@@ -104,7 +104,7 @@ impl SpoofBudget {
         }
     }
 
-    /// Whether more than the limit have come from the address of the server: UDP is not used any more.
+    /// Whether more than `limit` mismatched replies came from the address of the server. Then UDP is no longer used.
     pub(crate) fn is_past_limit(&self) -> bool {
         self.seen.load(Ordering::Relaxed) > self.limit
     }
