@@ -2,15 +2,15 @@
 //!
 //! | query | response |
 //! | --- | --- |
-//! | a name of ours | its records; through aliases, as long as they stay with us |
-//! | a type that it does not have | nothing, with the SOA (NODATA, RFC 2308) |
-//! | a name that is not there | NXDOMAIN, with the SOA |
-//! | ANY | HINFO, as little as there can be (RFC 8482) |
-//! | a name that is not ours, another class, AXFR, IXFR | REFUSED |
+//! | a name in our zones | its records, also through aliases within our zones |
+//! | a type that the name does not have | no records, with the SOA (NODATA, RFC 2308) |
+//! | a name that does not exist | NXDOMAIN, with the SOA |
+//! | ANY | one small HINFO record (RFC 8482) |
+//! | a name outside our zones, another class, AXFR, IXFR | REFUSED |
 //! | another operation | NOTIMP |
-//! | another EDNS than 0 | BADVERS |
-//! | not one question, records where none belong, bytes behind | FORMERR |
-//! | no head, or an answer | nothing at all |
+//! | another version of EDNS than 0 | BADVERS |
+//! | not exactly one question, unexpected records, trailing bytes | FORMERR |
+//! | no complete header, or a response | no response |
 //!
 //! The response repeats the question with the same upper and lower case (0x20), also in the names of its records. A response
 //! without records is no longer than its query, so a forged sender address gains no amplification.
@@ -24,7 +24,7 @@ use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 
 use crate::zones::{Node, Zones};
 
-/// Largest message over UDP, to a client that accepts so much: it fits a packet everywhere (RFC 9715).
+/// Largest message over UDP, if the client accepts that size: it fits in one packet on any path (RFC 9715).
 pub const MAX_UDP: u16 = 1232;
 /// Largest message over UDP to a client that states no size (RFC 1035 §4.2.1).
 pub const DEFAULT_UDP: u16 = 512;
@@ -41,7 +41,7 @@ const TRUNCATED: u8 = 2;
 /// TTL of the response to ANY, seconds (RFC 8482 §4.2 recommends a large one).
 const ANY_TTL: u32 = 3600;
 
-/// What a message came over.
+/// How a query was received.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Transport {
     /// Datagrams: their sender may be forged.
@@ -61,7 +61,7 @@ pub struct Answer {
     pub truncated: bool,
 }
 
-/// Answers `request` from `zones`; `None` if it is nothing that may be answered.
+/// Answers `request` from `zones`; `None` if no response may be sent.
 #[must_use]
 pub fn answer(zones: &Zones, request: &[u8], transport: Transport) -> Option<Answer> {
     let parsed = match read(request)? {
@@ -98,13 +98,13 @@ struct ParsedQuery {
     edns: Option<Edns>,
 }
 
-/// One that could not.
+/// A question that could not be read.
 struct QueryError {
     head: Metadata,
     code: ResponseCode,
 }
 
-/// `None`: nothing that may be answered.
+/// Parses `request`; `None` if no response may be sent.
 fn read(request: &[u8]) -> Option<Result<ParsedQuery, QueryError>> {
     let mut decoder = BinDecoder::new(request);
     let Header {
@@ -118,7 +118,7 @@ fn read(request: &[u8]) -> Option<Result<ParsedQuery, QueryError>> {
     if head.op_code != OpCode::Query {
         return fault(ResponseCode::NotImp);
     }
-    // Counts first: a reader makes room for what a head promises.
+    // The counts are checked first: the parser allocates memory for the records that the header announces.
     let expected_counts = (1, 0, 0);
     if (counts.queries, counts.answers, counts.authorities) != expected_counts
         || counts.additionals > MAX_ADDITIONALS
@@ -129,7 +129,7 @@ fn read(request: &[u8]) -> Option<Result<ParsedQuery, QueryError>> {
     let Ok(query) = Query::read(&mut decoder) else {
         return fault(ResponseCode::FormErr);
     };
-    // A pointer in the only question there is would point into the head, and the answer grow by it.
+    // A compression pointer in the only question would point into the header, and make the answer longer than the query.
     let plain = query.name().iter().map(|label| label.len() + 1);
     if decoder.index() != HEAD + plain.sum::<usize>() + 1 + 4 {
         return fault(ResponseCode::FormErr);
@@ -189,7 +189,7 @@ impl ParsedQuery {
     }
 }
 
-/// Puts into `message` what `zones` know of `query`.
+/// Answers `query` from `zones`: adds records to `message`, and sets its response code.
 fn fill(message: &mut Message, zones: &Zones, query: &Query) {
     let kind = query.query_type();
     let mut name = query.name().clone();
@@ -228,12 +228,12 @@ fn fill(message: &mut Message, zones: &Zones, query: &Query) {
         name = target.0.clone();
         message.add_answer(aliased);
     }
-    // The configuration has a circle of aliases: the answer is SERVFAIL without records.
+    // The configuration has a loop of aliases, or too many in a chain: the answer is SERVFAIL without records.
     message.metadata.response_code = ResponseCode::ServFail;
     message.answers.clear();
 }
 
-/// The records of one type, as those of `name`, which may have come by a wildcard.
+/// The records of one type, with `name` as their owner: `node` may be a wildcard.
 fn records<'a>(
     node: &'a Node,
     kind: RecordType,
@@ -246,7 +246,7 @@ fn records<'a>(
     })
 }
 
-/// Beside an answer of NS records, the addresses of those servers that are ours.
+/// Adds to an answer of NS records the addresses of those servers that are in our zones.
 fn add_servers(message: &mut Message, zones: &Zones, kind: RecordType) {
     if kind != RecordType::NS {
         return;

@@ -1,9 +1,9 @@
 //! Limits the answers that one network gets by UDP, so that a forged sender address does not let us flood that network.
 //!
-//! A network's token bucket fills with `per_second` tokens a second and holds a second's worth. Each answer costs one token, also a
-//! suppressed one. The bucket can become negative, down to the tokens of one `window`, so that a flood is suppressed while it lasts
-//! and up to `window` after it. Each `slip`-th suppressed answer requests a retry over TCP, which a client with a forged address
-//! cannot make, so that real clients get an answer.
+//! A network's token bucket gets `per_second` tokens a second, and has room for the tokens of one second. Each answer costs one token,
+//! and so does a suppressed answer. The bucket can become negative, down to the tokens of one `window`, so that a flood is suppressed
+//! while it lasts and up to `window` after it. Each `slip`-th suppressed answer requests a retry over TCP, which a client with a forged
+//! address cannot make, so that real clients get an answer.
 //!
 //! ```text
 //!  network (/24, /56) -> token bucket, last query            a table of bounded length
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-/// What one network may have.
+/// Limits for one network.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RateLimits {
     /// Answers a second, on average; 0 is no limit. Default 100: a large resolver sends queries from many addresses, and rarely.
@@ -31,7 +31,7 @@ pub struct RateLimits {
     pub ipv4_bits: u8,
     /// Bits of an IPv6 address that are a network, 0 to 128. Default 56.
     pub ipv6_bits: u8,
-    /// Networks that are remembered; past it the one that was quiet longest is forgotten. Default 65,536.
+    /// Maximum number of networks in the table; above it, the network that sent no query for longest is evicted. Default 65,536.
     pub networks: usize,
 }
 
@@ -48,7 +48,7 @@ impl Default for RateLimits {
     }
 }
 
-/// What becomes of a question.
+/// The decision on a question.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Verdict {
     /// It is answered.
@@ -64,12 +64,12 @@ pub enum Verdict {
 pub struct RateLimiter {
     limits: RateLimits,
     networks: BTreeMap<IpAddr, TokenBucket>,
-    /// The network of each latest query, by the number of that query.
+    /// Networks by the number of their latest query.
     order: BTreeMap<u64, IpAddr>,
     questions: u64,
 }
 
-/// What a network has.
+/// The state of one network.
 #[derive(Clone, Copy, Debug)]
 struct TokenBucket {
     /// Thousandths of an answer; below zero in a flood.
@@ -94,7 +94,7 @@ impl RateLimiter {
         }
     }
 
-    /// What becomes of a question from `address` at `now`.
+    /// Decides how to answer a question from `address` at `now`.
     pub fn check(&mut self, now: Instant, address: IpAddr) -> Verdict {
         let limits = self.limits;
         if limits.per_second == 0 {
@@ -197,10 +197,10 @@ mod tests {
         }
         assert_eq!(table.check(at(0), v4([2, 200])), Verdict::Drop);
         assert_eq!(table.check(at(0), v4([3, 0])), Verdict::Answer); // another /24
-        // One was not given and cost one all the same.
+        // The suppressed answer also cost a token.
         assert_eq!(table.check(at(100), v4([2, 0])), Verdict::Drop);
         assert_eq!(table.check(at(400), v4([2, 0])), Verdict::Answer);
-        // Long after, there is no more than a second's worth.
+        // Long after, the bucket has the tokens of one second, and no more.
         let given = (0..20).filter(|_| table.check(at(99_000), v4([2, 0])) == Verdict::Answer);
         assert_eq!(given.count(), 10);
     }

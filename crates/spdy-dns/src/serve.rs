@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  UDP  datagram ──▶ rate_limit.rs ──▶ authoritative.rs ──▶ datagram, from the address that was queried
-//!  TCP  length, question ──▶ authoritative.rs ──▶ length, answer      one after the other, so many a connection
+//!  TCP  length, question ──▶ authoritative.rs ──▶ length, answer      one after the other, with a limit per connection
 //! ```
 //!
-//! Connections are let in by `spdy-net`'s doors, with limits of their own; what one of them may hold and how long it may
-//! idle is in [`ServeLimits`]. Time is the [`Runtime`](spdy::runtime::Runtime)'s.
+//! `spdy-net` accepts the connections, within the limits of [`ServeLimits::admission`]; the other limits of a connection are also in
+//! [`ServeLimits`]. The [`Runtime`](spdy::runtime::Runtime) supplies the time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,20 +32,20 @@ use crate::authoritative::{Answer, MAX_REQUEST, Transport};
 use crate::rate_limit::{RateLimiter, RateLimits, Verdict};
 use crate::zones::SharedZones;
 
-/// How long, and for how many bytes, a connection that had its last answer is read on.
+/// How long, and for how many bytes, a connection is still read after its last answer.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
-/// Rest after a receive that failed.
+/// Delay after a receive that failed.
 const RECEIVE_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// What clients may have.
+/// Limits for clients.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeLimits {
     /// Answers by UDP.
     pub rate: RateLimits,
     /// TCP connections. Default: 1000 at once, 16 of one address, 50 new ones a second of one address.
     pub admission: AdmissionLimits,
-    /// How long a connection may wait for a question, be in the midst of one, or take none of an answer. Default 10 s.
+    /// Timeout of each step on a connection: to wait for a question, to receive it, to send an answer. Default 10 s.
     pub idle_timeout: Duration,
     /// Questions over one connection; then it is closed. Default 1000.
     pub questions: u32,
@@ -79,9 +79,9 @@ pub struct DnsStats {
     pub no_such_name: u64,
     /// Not in our zones, another class, or a zone transfer: REFUSED.
     pub refused: u64,
-    /// No questions, or none that we know: FORMERR, NOTIMP, BADVERS, SERVFAIL.
+    /// Error responses: FORMERR, NOTIMP, BADVERS, SERVFAIL.
     pub faults: u64,
-    /// Nothing that may be answered.
+    /// Messages that may not be answered.
     pub unanswered: u64,
     /// Answers that did not fit.
     pub truncated: u64,
@@ -199,7 +199,7 @@ impl DnsServer {
         Self::bind_or_inherit(addresses, &mut Sockets::default(), zones, limits, runtime)
     }
 
-    /// The same of `sockets`, where they have such.
+    /// Like [`bind`](Self::bind), but uses those of `sockets` that have these addresses.
     ///
     /// # Errors
     ///
@@ -244,14 +244,14 @@ impl DnsServer {
         Self { pairs, service }
     }
 
-    /// Who meets a limit of its TCP connections is counted in `hits`.
+    /// Counts in `hits` the clients that reach a limit of TCP connections.
     #[must_use]
     pub fn with_limit_hits(mut self, hits: &LimitHits) -> Self {
         self.service.hits = hits.clone();
         self
     }
 
-    /// Where it listens, over UDP and TCP alike.
+    /// Its listening addresses, the same for UDP and TCP.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let sockets = self.pairs.iter();
@@ -260,13 +260,13 @@ impl DnsServer {
             .collect()
     }
 
-    /// A look at its counters while it runs.
+    /// A handle that reads its counters while it runs.
     #[must_use]
     pub fn stats(&self) -> StatsReader {
         StatsReader(self.service.counters.clone())
     }
 
-    /// Answers until `stop`; then open connections have a while to end.
+    /// Answers until `stop`; then open connections have `drain_timeout` to end.
     pub async fn run(self, stop: Latch) {
         let Self { pairs, service } = self;
         let admission = Admission::new(service.limits.admission, service.hits.clone());
@@ -399,7 +399,7 @@ impl Service {
             let answer = authoritative::answer(&self.zones.now(), &request, Transport::Tcp);
             self.counters.answer(answer.as_ref());
             let Some(Answer { bytes, .. }) = answer else {
-                break true; // no question: nothing that follows would be one
+                break true; // not a question, so the bytes after it are none either
             };
             let Ok(len) = u16::try_from(bytes.len()) else {
                 unreachable!("response has {} bytes, limit 65535", bytes.len())
@@ -416,8 +416,8 @@ impl Service {
         Conduct::Fair
     }
 
-    /// Reads on for a moment, and throws it away: a connection that is closed while something unread lies there is reset, and with it go
-    /// answers that are under way (RFC 9293 §3.6.1).
+    /// Reads and discards bytes for a short time. A connection that is closed while it has unread bytes is reset, and answers that are
+    /// under way are lost (RFC 9293 §3.6.1).
     async fn linger(&self, mut io: BoxIo, stop: &Latch) {
         let deadline = self.runtime.now() + LINGER;
         let reading = std::pin::pin!(async {
@@ -433,7 +433,7 @@ impl Service {
         select(reading, patience).await;
     }
 
-    /// The length of the next question; `None` if there is none, or none any more.
+    /// The length of the next question; `None` if the connection ended, timed out, or has to stop.
     async fn next_len(&self, io: &mut BoxIo, stop: &Latch) -> Option<usize> {
         let mut len = [0; 2];
         {

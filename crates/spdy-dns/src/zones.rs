@@ -7,8 +7,8 @@
 //!                ──▶ else there is no such name
 //! ```
 //!
-//! A name exists if it has records or if a name under it has. A text that is set at run time makes its name exist, and those
-//! above it where nothing else does: a wildcard that matches them still applies.
+//! A name exists if it has records or if a name under it has. A text that is set at run time makes its name exist, and
+//! also the names above it, except that a wildcard that matches one of those still applies.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -49,12 +49,12 @@ pub(crate) struct Zone {
     nodes: BTreeMap<Name, Node>,
 }
 
-/// What a name has that exists because one below it does.
+/// The node of a name that exists only because a name below it does.
 static NOTHING: Node = Node {
     records: Vec::new(),
 };
 
-/// What one name has: records of a type stand together, in the order of the configuration.
+/// The records of one name. Those of one type are adjacent, in the order of the configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     records: Vec<Record>,
@@ -69,7 +69,7 @@ impl Node {
 }
 
 impl Zone {
-    /// The node that is configured for `name`, which lies in this zone.
+    /// The node that is configured for `name`, which is in this zone.
     fn find(&self, name: &Name) -> Option<&Node> {
         if let Some(node) = self.nodes.get(name) {
             return Some(node);
@@ -90,7 +90,7 @@ impl Zones {
     ///
     /// # Errors
     ///
-    /// The first thing in it that is no zone.
+    /// The first error in the configuration.
     pub fn new(configs: &[ZoneConfig]) -> Result<Self, ZoneError> {
         let mut zones = BTreeMap::new();
         for config in configs {
@@ -127,12 +127,12 @@ impl Zones {
         apex_of(&self.zones, name).is_some()
     }
 
-    /// The zone that `name` lies in.
+    /// The zone that contains `name`.
     pub(crate) fn zone_of(&self, name: &Name) -> Option<&Zone> {
         self.zones.get(apex_of(&self.zones, name)?)
     }
 
-    /// The node that `name`, which lies in `zone`, is answered from.
+    /// The node that answers queries for `name`, which is in `zone`.
     pub(crate) fn find<'a>(&'a self, zone: &'a Zone, name: &Name) -> Option<&'a Node> {
         let node = self.with_texts.get(name).or_else(|| zone.find(name));
         node.or_else(|| {
@@ -141,7 +141,7 @@ impl Zones {
         })
     }
 
-    /// These zones with the texts of `other`, as far as they lie in them: for a configuration that takes another's place.
+    /// These zones with the texts of `other` whose names are in these zones: for a configuration that replaces another.
     #[must_use]
     pub fn with_texts_of(mut self, other: &Self) -> Self {
         let texts = other.texts.clone().into_iter();
@@ -152,11 +152,11 @@ impl Zones {
         self
     }
 
-    /// Gives `name` a TXT record besides those that it has, for a challenge of dns-01 (RFC 8555 §8.4).
+    /// Adds a TXT record to those of `name`, for a challenge of dns-01 (RFC 8555 §8.4).
     ///
     /// # Errors
     ///
-    /// The name lies in no zone of ours or is an alias, the text is too long, or there are [`MAX_TEXTS`] already.
+    /// The name is not in our zones or is an alias, the text is too long, or there are [`MAX_TEXTS`] already.
     pub fn add_text(&mut self, name: &str, text: &str) -> Result<(), TextError> {
         let owner = self.owner(name)?;
         if text.len() > MAX_TEXT {
@@ -174,7 +174,7 @@ impl Zones {
         Ok(())
     }
 
-    /// Takes a text of [`add_text`](Self::add_text) away; `false` if it is not there.
+    /// Removes a text of [`add_text`](Self::add_text); `false` if there is no such text.
     pub fn remove_text(&mut self, name: &str, text: &str) -> bool {
         let Ok(owner) = self.owner(name) else {
             return false;
@@ -215,10 +215,10 @@ impl Zones {
     }
 }
 
-/// Why a text was not taken.
+/// Why a text was rejected.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum TextError {
-    /// Not ours.
+    /// The name is not in our zones.
     #[error("{0:?} is not in a configured zone")]
     Outside(String),
     /// The name is an alias of another.
@@ -232,7 +232,7 @@ pub enum TextError {
     Full,
 }
 
-/// Zones that may be exchanged while they are served. Clones are the same ones.
+/// Zones that can be replaced while they are served. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct SharedZones(Arc<RwLock<Arc<Zones>>>);
 
@@ -243,7 +243,7 @@ impl SharedZones {
         Self(Arc::new(RwLock::new(Arc::new(zones))))
     }
 
-    /// The zones of now.
+    /// The current zones.
     #[must_use]
     pub fn now(&self) -> Arc<Zones> {
         let zones = self.0.read();
@@ -255,7 +255,7 @@ impl SharedZones {
         self.change(|now| *now = zones.with_texts_of(now));
     }
 
-    /// Changes the zones, for a text that is set or taken away.
+    /// Changes the zones, to add or remove a text.
     pub fn change<T>(&self, change: impl FnOnce(&mut Zones) -> T) -> T {
         let mut zones = self.0.write();
         change(Arc::make_mut(&mut zones))
@@ -281,7 +281,7 @@ fn display_name(name: &Name) -> String {
     text.strip_suffix('.').unwrap_or(&text).to_owned()
 }
 
-/// A name that is written whole, with or without its last dot.
+/// Parses a name that is written in full, with or without its last dot.
 fn whole(zone: &str, name: &str) -> Result<Name, ZoneError> {
     let read = Name::from_ascii(name);
     let mut read = read.map_err(|error| ZoneError::Name {
@@ -293,7 +293,7 @@ fn whole(zone: &str, name: &str) -> Result<Name, ZoneError> {
     Ok(read)
 }
 
-/// A name that is written relative to `apex`, or whole with a dot at the end.
+/// Parses a name that is written relative to `apex`, or in full with a dot at the end.
 fn parse_relative(zone: &str, apex: &Name, name: &str) -> Result<Name, ZoneError> {
     if name == "@" {
         return Ok(apex.clone());
@@ -309,7 +309,7 @@ fn parse_relative(zone: &str, apex: &Name, name: &str) -> Result<Name, ZoneError
     })
 }
 
-/// `admin@site.test` as SOA writes it: the first dot stands for the @ (RFC 1035 §8).
+/// `admin@site.test` in the form of the SOA record: the first dot replaces the @ (RFC 1035 §8).
 fn mailbox(zone: &str, apex: &Name, contact: Option<&str>) -> Result<Name, ZoneError> {
     let hostmaster = || parse_relative(zone, apex, "hostmaster");
     let Some(contact) = contact else {
@@ -321,7 +321,7 @@ fn mailbox(zone: &str, apex: &Name, contact: Option<&str>) -> Result<Name, ZoneE
         reason,
     };
     match contact.split_once('@') {
-        // A label of its own, so that the dots of a user stay where they are.
+        // The user is one label, so that its dots stay part of it.
         Some((user, domain)) if !user.is_empty() && !domain.is_empty() => {
             let mailbox = whole(zone, domain)?.prepend_label(user.as_bytes());
             mailbox.map_err(|error| no_mailbox(error.to_string()))
@@ -419,7 +419,7 @@ fn compile(config: &ZoneConfig, apex: &Name) -> Result<Zone, ZoneError> {
     Ok(zone)
 }
 
-/// Fails where an alias of `config` reads like a name of another zone that lacks its dot, and so leads to nothing in ours.
+/// Fails if an alias of `config` looks like a name of another zone without its final dot, and its target does not exist in ours.
 fn check_aliases(config: &ZoneConfig, zones: &BTreeMap<Name, Zone>) -> Result<(), ZoneError> {
     let apex = whole(&config.apex, &config.apex)?;
     for entry in &config.names {
@@ -534,7 +534,7 @@ fn add(zone: &mut Zone, apex: &Name, record: Record) {
     node.records.push(record);
 }
 
-/// Makes `owner` and what lies between it and the apex exist.
+/// Makes `owner` and the names between it and the apex exist.
 fn ensure_exists(zone: &mut Zone, apex: &Name, owner: &Name) {
     let mut name = owner.clone();
     while !zone.nodes.contains_key(&name) {
