@@ -14,7 +14,7 @@ pub const PRESCAN_BYTES: usize = 1024;
 /// How the bytes of a text may be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Charset {
-    /// Not at all: its bytes are not ASCII's.
+    /// Not readable: ASCII characters are not encoded as their own bytes.
     Opaque,
     /// UTF-8.
     Utf8,
@@ -61,7 +61,7 @@ impl Charset {
         Self::from_meta(start).unwrap_or(Self::SingleByte)
     }
 
-    /// The same while more of the first bytes may come: `None` until a whole tag states it.
+    /// Like [`of_meta`](Self::of_meta) while more of the first bytes may follow: `None` until a complete tag states the encoding.
     pub fn of_whole_meta(start: &[u8]) -> Option<Self> {
         let start = &start[..start.len().min(PRESCAN_BYTES)];
         let end = start.iter().rposition(|byte| *byte == b'>')?;
@@ -156,7 +156,7 @@ pub fn encoding_of_sheet(bytes: &[u8], declared: Option<&str>) -> &'static Encod
         let rest = &rest[..rest.len().min(PRESCAN_BYTES)];
         let end = rest.windows(2).position(|two| two == b"\";")?;
         let encoding = Encoding::for_label(&rest[..end])?;
-        // A sheet that states in ASCII that it is UTF-16 is neither.
+        // A sheet that states in ASCII that it is UTF-16 is read as UTF-8.
         Some(match encoding.name().starts_with("UTF-16") {
             true => UTF_8,
             false => encoding,

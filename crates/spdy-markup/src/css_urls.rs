@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cssparser::{ParseError, Parser, ParserInput, Token};
 
-/// Blocks within blocks that are looked into; what lies deeper is skipped unread.
+/// Maximum depth of nested blocks that are searched; deeper blocks are skipped.
 const MAX_NESTING: usize = 32;
 
 /// What a URL in a sheet is for.
@@ -27,7 +27,7 @@ pub enum UrlUse {
 pub enum TokenForm {
     /// `url(…)` without quotes: the whole token.
     Unquoted,
-    /// A string, in whatever function or rule it stands.
+    /// A string, in any function or rule.
     Quoted,
 }
 
@@ -46,10 +46,10 @@ pub struct CssUrl {
     pub form: TokenForm,
 }
 
-/// The URLs in `text`, in order: `url()`, `src()`, `image-set()`, `@import`; not what `@namespace` and the like name.
+/// The URLs in `text`, in order: `url()`, `src()`, `image-set()`, `@import`; not those of `@namespace` and similar rules.
 pub fn urls(text: &str) -> Vec<CssUrl> {
     let mut found = Vec::new();
-    // Most sheets of a page name nothing, and most `style` attributes.
+    // Most sheets and most `style` attributes contain no URL.
     if !may_contain_url(text) {
         return found;
     }
@@ -64,8 +64,8 @@ pub fn urls(text: &str) -> Vec<CssUrl> {
     found
 }
 
-/// The end of the last rule in `text` that is complete whatever follows: the text before it and the text after it can be parsed
-/// independently. `None` if there is no such rule.
+/// The end of the last complete rule in `text`, which no following text can extend: the text before it and the text after it can be
+/// parsed independently. `None` if there is no such rule.
 pub fn end_of_rules(text: &str) -> Option<usize> {
     let mut input = ParserInput::new(text);
     let mut parser = Parser::new(&mut input);
@@ -80,7 +80,7 @@ pub fn end_of_rules(text: &str) -> Option<usize> {
                 last = None;
                 let _ = parser.parse_nested_block(|_| -> Result<(), ParseError<'_, ()>> { Ok(()) });
                 let at = parser.position().byte_index();
-                // At the end of the text there may be more of it.
+                // A block at the end of the text may be incomplete.
                 if at < text.len() && !is_custom {
                     end = Some(at);
                 }
@@ -91,7 +91,7 @@ pub fn end_of_rules(text: &str) -> Option<usize> {
     end
 }
 
-/// Whether there is a parenthesis or an at-rule, without which no URL is named.
+/// Whether there is a parenthesis or an at-rule: without them `text` contains no URL.
 fn may_contain_url(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'(' | b'@'))
 }
@@ -194,7 +194,7 @@ impl Walk {
                     usage,
                 },
                 Token::CurlyBracketBlock => {
-                    // A declaration's value may be a block (custom properties); else one ends whatever it follows.
+                    // A declaration's value may be a block (custom properties); any other block ends the rule or declaration before it.
                     let of = match rule {
                         Rule::FontFace => UrlUse::Font,
                         _ if usage == UrlUse::Custom => UrlUse::Custom,
@@ -222,7 +222,7 @@ impl Walk {
             };
             is_property = None;
             if inner.depth <= MAX_NESTING {
-                // A block that ends badly was still read as far as it went.
+                // An error in a block is ignored: the URLs before it were found.
                 let _ = parser.parse_nested_block(|parser| -> Result<(), ParseError<'_, ()>> {
                     inner.run(parser, found);
                     Ok(())
@@ -271,7 +271,7 @@ fn first_string<'i>(
     let start = parser.position().byte_index();
     let url = parser.expect_string()?.to_string();
     let span = start..parser.position().byte_index();
-    // Modifiers may follow (`crossorigin()`); they stay.
+    // Modifiers may follow (`crossorigin()`); they are not changed.
     while parser.next().is_ok() {}
     Ok((url, span))
 }

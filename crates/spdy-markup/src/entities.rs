@@ -20,7 +20,7 @@ const LATIN_1: [&str; 96] = [
     "uuml", "yacute", "thorn", "yuml",
 ];
 
-/// What numbers 0x80 to 0x9f stand for: windows-1252, where it has a character.
+/// The characters of the numbers 0x80 to 0x9f: those of windows-1252, if it has one.
 const C1: [u32; 32] = [
     0x20ac, 0x81, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160, 0x2039,
     0x0152, 0x8d, 0x017d, 0x8f, 0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
@@ -49,7 +49,7 @@ pub fn decode(source: &str) -> Option<Cow<'_, str>> {
     Some(out.into())
 }
 
-/// The character reference behind an ampersand, and its length in bytes. The character is `None` if there is no
+/// The character reference after an ampersand, and its length in bytes. The character is `None` if there is no
 /// reference; the result is `None` if the reference is unknown here.
 fn reference(after: &str) -> Option<(Option<char>, usize)> {
     if let Some(digits) = after.strip_prefix('#') {

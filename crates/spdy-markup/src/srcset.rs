@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// Where the URLs of a `srcset` stand in it, in order.
+/// The positions of the URLs in a `srcset`, in order.
 ///
-/// A URL runs to white space, and may hold commas; if it ends in commas they part it from the next, else its
-/// descriptors run to the next comma outside of parentheses.
+/// A URL ends at white space, and may contain commas. Commas at its end separate it from the next URL; otherwise its descriptors end at
+/// the next comma outside of parentheses.
 pub fn urls(value: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -48,7 +48,7 @@ pub fn replace_urls(
     let mut out = String::new();
     let mut copied = 0;
     for range in urls(value) {
-        // A URL that ends in a comma would take the next candidate with it.
+        // A replacement that ends in a comma would be separated from its descriptors.
         if let Some(url) = replacement(&value[range.clone()]).filter(|url| !url.ends_with(',')) {
             out.reserve(url.len() + value.len() - copied);
             out.push_str(&value[copied..range.start]);
