@@ -15,7 +15,7 @@ type VerdictCounts = BTreeMap<usize, (Verdict, usize)>;
 
 /// Renders `results` as one HTML document without scripts and external resources, with a table for each paper and a filter by verdict.
 ///
-/// `notes` stand at the top as names and values: conditions, seed, version.
+/// `notes` are shown at the top as names and values: conditions, seed, version.
 #[must_use]
 pub fn claims(results: &[ClaimResult], notes: &[(String, String)]) -> String {
     let mut out = String::new();

@@ -13,7 +13,7 @@ const STYLE: &str = include_str!("style.css");
 
 /// Renders `loads` as one HTML document without scripts and external resources.
 ///
-/// `examinations` list possible remedies, if requested. `notes` stand at the top as names and values: conditions, seed, version.
+/// `examinations` list possible remedies, if requested. `notes` are shown at the top as names and values: conditions, seed, version.
 #[must_use]
 pub fn render(loads: &[Load], examinations: &[Examination], notes: &[(String, String)]) -> String {
     let mut out = String::new();

@@ -14,7 +14,7 @@ use crate::waterfall;
 /// Draws recorded loads side by side on the same time scale, as one SVG file on white paper, in the given order and with their names.
 /// A recording without times is omitted; `None` if no recording has times.
 ///
-/// Recorders use different words for initiators and priorities, so rows show none. `program` is the version that draws; it stands
+/// Recorders use different words for initiators and priorities, so rows show none. `program` is the version that draws; it is shown
 /// under the waterfalls with the recorded pages and their times.
 #[must_use]
 pub fn recordings(recorded: &[(String, Replica)], program: &str) -> Option<String> {
@@ -39,7 +39,7 @@ pub fn recordings(recorded: &[(String, Replica)], program: &str) -> Option<Strin
 }
 
 /// Draws loads of one page over `network` in virtual time side by side, each with its name, as one SVG file on white paper. `conditions`
-/// stand under the waterfalls.
+/// are shown under the waterfalls.
 #[must_use]
 pub fn named_loads(loads: &[(&str, &Load)], network: &str, conditions: &str) -> String {
     let loads = loads.iter().filter(|(_, load)| !load.waterfall.is_empty());

@@ -70,7 +70,7 @@ impl Display for Count {
     }
 }
 
-/// Milliseconds: whole from 100 on, below with one decimal.
+/// Milliseconds: without decimals from 100 on, with one decimal below.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Millis(pub(super) f64);
 

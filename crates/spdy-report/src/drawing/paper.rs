@@ -29,7 +29,7 @@ const MIN_WIDTH: f64 = 320.0;
 const BESIDE_NAME: f64 = 34.0;
 
 impl Figure {
-    /// Returns the figure as a file of its own, with `conditions` as its last lines.
+    /// Returns the figure as a separate file, with `conditions` as its last lines.
     #[must_use]
     pub(crate) fn to_svg(&self, conditions: &str) -> String {
         let mut out = String::new();

@@ -17,7 +17,7 @@ const MAX_DOTS: f32 = 40e6;
 ///
 /// # Panics
 ///
-/// If `svg` is no SVG file of ours.
+/// If `svg` is not an SVG file of this crate.
 #[must_use]
 pub fn png(svg: &str) -> Vec<u8> {
     let mut fonts = fontdb::Database::new();

@@ -1,4 +1,4 @@
-//! The conditions of an experiment: at the head of its page, and under each figure that is a file of its own.
+//! The conditions of an experiment: at the head of its page, and under each figure that is a separate file.
 
 use spdy_lab::experiment::clock::Clock;
 use spdy_lab::experiment::plan::Plan;

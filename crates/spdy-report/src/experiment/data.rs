@@ -117,7 +117,7 @@ pub(super) struct Trial {
     pub(super) levels: Vec<(String, String)>,
     /// A cell for each protocol that ran.
     pub(super) cells: Vec<CellStats>,
-    /// Protocols whose cell repeats that of an earlier trial, as the first protocol's cell does: they are no further evidence.
+    /// Protocols whose cell repeats that of an earlier trial, if the first protocol's cell does too: they are no further evidence.
     duplicate_protocols: Vec<String>,
 }
 

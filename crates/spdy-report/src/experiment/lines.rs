@@ -1,6 +1,6 @@
 //! Times over a factor: a panel for each combination of the others, a line for each protocol.
 //!
-//! Numeric levels have their positions on the axis, and their marks are joined. Named levels stand side by side. A whisker is the 95
+//! Numeric levels have their positions on the axis, and their marks are joined. Named levels are drawn side by side. A whisker is the 95
 //! % interval of the median, if there are enough runs.
 
 use super::data::{MedianTime, Moment, ReportData, Trial, VariedFactor};

@@ -1,4 +1,4 @@
-//! The HTML page, and the figures as files of their own.
+//! The HTML page, and the figures as separate files.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -38,7 +38,7 @@ pub struct FigureFile {
     pub svg: String,
 }
 
-/// Every figure of the report as a file of its own, with the conditions of `contents` under it.
+/// Every figure of the report as a separate file, with the conditions of `contents` under it.
 #[must_use]
 pub fn figures(contents: &Manifest, rows: &[Row], again: &[TrialWaterfalls]) -> Vec<FigureFile> {
     let data = ReportData::of(rows);
