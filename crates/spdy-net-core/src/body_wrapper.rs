@@ -1,4 +1,4 @@
-//! Bodies around another body: a closure that reads its frames, and a value that it holds until its end.
+//! Bodies around another body: a closure that reads its frames, and a guard that is dropped at its end.
 //!
 //! A wrapper with its own length or end (a coding, a range) implements `http_body::Body` itself. One that only observes frames uses
 //! `inspect_frame` of `http-body-util`.
@@ -16,7 +16,7 @@ pub type PolledFrame = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 /// A body whose frames come from `poll`, which reads them from `body`.
 ///
 /// Length and end are those of `body`. So `poll` may delay frames, observe them, fail, or replace `body`, but must not add or remove
-/// bytes. When the new body is dropped, `body` is dropped first, and then what `poll` holds.
+/// bytes. When the new body is dropped, `body` is dropped first, and then the values that `poll` captured.
 #[must_use]
 pub fn wrap_poll<P>(body: Body, poll: P) -> Body
 where

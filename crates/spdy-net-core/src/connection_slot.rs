@@ -33,7 +33,7 @@ struct Shared {
 struct State {
     /// Number of open exchanges.
     open: usize,
-    /// The sequence number of the end of the last one: of two connections, the one with the lower number has been idle for longer.
+    /// The sequence number of the end of the last exchange: of two connections, the one with the lower number has been idle for longer.
     idle_since: u64,
 }
 

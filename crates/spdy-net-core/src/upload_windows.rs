@@ -6,7 +6,7 @@
 //!   connection   64 KiB for each stream that may be open, and 4 MiB of growth for all of them
 //! ```
 //!
-//! A window that holds less than a reader consumes in a round trip limits the client to one window per round trip. The round-trip
+//! A window that is smaller than what a reader consumes in a round trip limits the client to one window per round trip. The round-trip
 //! time is not measured here, but it is rarely longer than a second.
 //!
 //! HTTP/2 has one size for the windows of all streams (SETTINGS_INITIAL_WINDOW_SIZE), so it grows with the fastest reader, but only

@@ -10,7 +10,7 @@ use spdy_clock::Instant;
 pub const DEFAULT_INITIAL_WINDOW: u32 = 10;
 /// The largest initial window, packets: 90 kB.
 pub const MAX_INITIAL_WINDOW: u32 = 64;
-/// Limit of remembered networks. The one whose window was reached longest ago makes room.
+/// Limit of remembered networks. Above it, the one whose window was reached longest ago is evicted.
 pub const MAX_NETWORKS: usize = 4096;
 /// A window that no connection has reached again for this long is forgotten.
 const MAX_AGE: Duration = Duration::from_secs(60 * 60);
@@ -40,8 +40,8 @@ struct ReachedWindow {
 }
 
 impl WindowMemory {
-    /// Records a sample of a connection to `client`. A window that was reached without a loss raises the memory; one after a loss
-    /// lowers it, at most to half: the loss may be one client's that left.
+    /// Records a sample of a connection to `client`. A window that is at least as large as the remembered one replaces it. A smaller one
+    /// after a loss lowers it, at most to half: the loss may be that of one client that has left.
     pub fn record(&mut self, now: Instant, client: IpAddr, sample: WindowSample) {
         let network = network_of(client);
         let packets = sample.window_packets.min(2 * MAX_INITIAL_WINDOW);
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(memory.networks.len(), MAX_NETWORKS);
         assert!(!memory.networks.contains_key(&client(0)));
         assert_eq!(memory.initial_window(now, client(MAX_NETWORKS)), 40);
-        // A network that a small window would not help takes no place.
+        // A network for which a larger initial window is not needed is not stored.
         memory.record(now, client(MAX_NETWORKS + 1), sample(20, false));
         assert!(memory.networks.contains_key(&client(1)));
     }

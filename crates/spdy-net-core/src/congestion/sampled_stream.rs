@@ -26,7 +26,7 @@ pub(super) struct SampledStream<S: CongestionSocket> {
 
 impl<S: CongestionSocket> SampledStream<S> {
     pub(super) fn new(stream: S, client: IpAddr, windows: RememberedWindows) -> Self {
-        // Those of the handshake say little about the path's capacity.
+        // The retransmissions of the handshake say little about the path's capacity.
         let retransmissions = stream.window().map_or(0, |window| window.retransmissions);
         Self {
             stream,

@@ -10,7 +10,7 @@
 //! next request. So an HTTP/1.1 connection is reused only if the server requested the body with 100 (Continue).
 //!
 //! A proxy that forwards its client's body therefore sends 100 (Continue) to that client only after the origin did. Over HTTP/1.1 and
-//! HTTP/2; SPDY has no interim responses, and the clients that send to HTTP/3 servers have their bodies at hand.
+//! HTTP/2; SPDY has no interim responses, and the clients that send to HTTP/3 servers already have their bodies.
 
 use std::sync::Arc;
 use std::task::{Poll, ready};

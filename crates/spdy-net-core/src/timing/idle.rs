@@ -53,7 +53,7 @@ impl IdleTracker {
         self.wait_idle_since(Instant::ZERO, self.timeout).await;
     }
 
-    /// Completes when no exchange was open for `patience`, at the earliest so long after `start`.
+    /// Completes when no exchange was open for `patience`, at the earliest `patience` after `start`.
     pub async fn wait_idle_since(&self, start: Instant, patience: Duration) {
         loop {
             let (open, since) = {

@@ -1,4 +1,4 @@
-//! A connection whose writes fail when the peer takes too little for too long.
+//! A connection whose writes fail when the peer accepts too little for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ pub struct WriteTimeoutIo {
 }
 
 impl WriteTimeoutIo {
-    /// Wraps `io`; writes fail by `stall`.
+    /// Wraps `io`; a write fails when `stall` expires.
     pub fn new(io: BoxIo, stall: ProgressTimeout) -> Self {
         Self { io, stall }
     }

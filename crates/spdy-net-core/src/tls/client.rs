@@ -78,7 +78,7 @@ impl ClientTls {
         })
     }
 
-    /// The same, without the sessions that this one has stored or will store.
+    /// The same, with its own store of sessions: it neither uses those of this one nor adds to them.
     #[must_use]
     pub fn with_own_sessions(&self) -> Self {
         let mut config = ClientConfig::clone(&self.config);
@@ -168,7 +168,7 @@ impl ClientTls {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As in [`connect`](Self::connect).
     pub async fn connect_with_certificates(
         &self,
         io: BoxIo,

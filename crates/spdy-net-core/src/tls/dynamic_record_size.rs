@@ -47,7 +47,7 @@ impl DynamicRecordSize {
         self.next == FULL_BYTES
     }
 
-    /// Records a record of `bytes`: if it had the maximum size, the next may be a packet longer.
+    /// Notes that a record of `bytes` was written: if it had the maximum size, the next may be a packet longer.
     fn made(&mut self, bytes: usize) {
         if bytes == self.next {
             self.next = FULL_BYTES.min(self.next + PACKET_BYTES);

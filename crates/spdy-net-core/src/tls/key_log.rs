@@ -14,8 +14,8 @@ use crate::tls::error::TlsSetupError;
 pub struct KeyLogFile(Mutex<File>);
 
 impl KeyLogFile {
-    /// Opens `path` to append to it. A file that is not there is created for the owner alone (0600); one that is there keeps its
-    /// permissions, and a warning is logged if other users can read it.
+    /// Opens `path` to append to it. A new file is created for its owner only (0600). An existing file keeps its permissions, and a warning
+    /// is logged if other users can read it.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ fn is_readable_by_others(file: &File) -> bool {
 
 #[cfg(not(unix))]
 fn is_readable_by_others(_: &File) -> bool {
-    false // access lists decide, which are those of the folder
+    false // access control lists decide, and they are those of the folder
 }
 
 impl rustls::KeyLog for KeyLogFile {

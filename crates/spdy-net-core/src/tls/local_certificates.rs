@@ -1,7 +1,7 @@
 //! Certificates of a local authority: one for each group of names, issued when a client first requests one of them (SNI).
 //!
 //! ```text
-//!  SNI www.a.test ──▶ the names of its site ──▶ held and not due? ──▶ shown
+//!  SNI www.a.test ──▶ the names of its site ──▶ cached and not due? ──▶ used
 //!                                               else issued: an ECDSA key and a signature, about 0.2 ms
 //!  no SNI, or a name that is none of these ──▶ the default names, with the addresses
 //! ```
@@ -22,10 +22,10 @@ use rustls::sign::CertifiedKey;
 use crate::tls::certificates::LocalCa;
 use crate::tls::error::TlsSetupError;
 
-/// Maximum length of names and addresses in one certificate, bytes. A larger group has one certificate for each name, with as many
-/// of the other names as fit.
+/// Maximum length of names and addresses in one certificate, bytes. A larger group has one certificate for each name, with those of
+/// the other names that fit.
 pub const MAX_NAME_BYTES: usize = 2048;
-/// The maximum number of certificates held. One more drops the oldest, which is issued again when a client requests it.
+/// Maximum number of cached certificates. Above it, the oldest is evicted, and issued again when a client requests it.
 pub const MAX_CACHED: usize = 4096;
 /// Validity of a certificate. Browsers reject several years (Apple: 825 days, for any authority).
 pub const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
@@ -157,7 +157,7 @@ impl LocalCertificates {
             0 => &self.addresses[..],
             _ => &[],
         };
-        // One address is at most 16 bytes, and each entry has two of its own.
+        // An address has at most 16 bytes, and each entry has two bytes of overhead.
         let room = MAX_NAME_BYTES.saturating_sub(18 * addresses.len());
         let len = |name: &String| name.len() + 2;
         if names.iter().map(len).sum::<usize>() <= room {

@@ -23,11 +23,11 @@ use crate::tls::provider::Ticketer;
 
 /// Limit of remembered sessions for TLS 1.2 clients without ticket support.
 const SERVER_SESSIONS: usize = 4096;
-/// Limit of sessions over QUIC that are stored for resumption; the oldest are dropped. Each takes some 300 bytes, and at most 600, by
-/// the length of the host name.
+/// Limit of sessions over QUIC that are stored for resumption; the oldest are dropped. Each takes about 300 bytes, and at most 600,
+/// depending on the length of the host name.
 const QUIC_SESSIONS: usize = 16 * 1024;
 
-/// No ticket contains its session: each is the ID of a stored one.
+/// No ticket contains its session: each ticket is the ID of a stored session.
 #[derive(Debug)]
 struct NoTicketer;
 
@@ -129,7 +129,7 @@ impl ServerTls {
         // A resumed session would not verify the client's certificate again.
         let resumes = options.resumption && options.client_certificates.is_none();
         if resumes {
-            // Tickets for clients that take them; TLS 1.2 session ids for the rest.
+            // Tickets for clients that accept them; TLS 1.2 session IDs for the others.
             config.ticketer = Ticketer::new()?;
             config.session_storage = ServerSessionMemoryCache::new(SERVER_SESSIONS);
             config.send_tls13_tickets = options.tickets;
