@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   frames and chunks that carry nothing     1,000 in 10 s          one more ends the connection, as abuse
-//!   streams that came to nothing               100 in 10 s, and over half of those that were opened
+//!   aborted streams                            100 in 10 s, and over half of those that were opened
 //! ```
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use spdy_net_core::limit::{ConnectionLimit, LimitHits};
 use crate::code::Code;
 use crate::fault::Fault;
 
-/// Length of the window in which is counted.
+/// Length of the period for which events are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Limit of frames that carry nothing in a window: empty frames, frames of unknown types, and all frames except SETTINGS on the
 /// control stream. Each stream of an unknown type counts as one.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   quic/client.rs                    serve.rs          QUIC's handshake
-//!   client.rs                         server.rs         an exchange a stream, both directions of it
+//!   client.rs                         server.rs         one exchange per stream, in both directions
 //!      |  quinn_shims/stream_open_queue.rs: the order   |  goaway.rs: requests that will not be processed
 //!   body/send.rs, body/receive.rs     the same          bodies, heads, trailers; RESET_STREAM, STOP_SENDING
 //!      |                                 |              (quinn_shims/send_budget.rs: the order of bodies)

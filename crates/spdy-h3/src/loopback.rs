@@ -18,7 +18,7 @@ pub(crate) async fn pair() -> (QuicConnection, quinn::Connection) {
     pair_with(None).await
 }
 
-/// The same, whose server has this memory of congestion windows.
+/// Like [`pair`], with a server that has this memory of congestion windows.
 pub(crate) async fn pair_with(
     windows: Option<RememberedWindows>,
 ) -> (QuicConnection, quinn::Connection) {

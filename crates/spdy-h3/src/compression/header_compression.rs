@@ -70,7 +70,7 @@ struct Receiving {
 }
 
 impl Receiving {
-    /// Sends what the decoder has to say.
+    /// Sends the output of the decoder.
     fn send_output(&mut self) {
         if self.is_held {
             return;

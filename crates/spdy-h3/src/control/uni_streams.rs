@@ -56,7 +56,7 @@ pub(crate) async fn read_uni_streams(
     }
 }
 
-/// Waits for the next stream that ends; for ever while there is none.
+/// Waits for the next stream that ends. Does not complete while there is no stream.
 async fn next_of<F: Future>(open: &mut FuturesUnordered<F>) -> F::Output {
     match open.next().await {
         Some(ended) => ended,

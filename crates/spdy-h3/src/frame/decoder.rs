@@ -70,7 +70,7 @@ pub(crate) struct FrameDecoder {
     /// Received bytes that were not processed yet.
     chunk: Bytes,
     unknown_bytes: u64,
-    /// True after the first frame: on a control stream the first must be SETTINGS, and no other may be.
+    /// True after the first frame. On a control stream, the first frame must be SETTINGS, and no later frame may be.
     has_begun: bool,
     watch: Option<StreamObserver>,
     /// Counts frames that carry nothing.

@@ -38,7 +38,7 @@ pub(crate) struct Decoder {
     /// In our SETTINGS, bytes.
     max_capacity: u64,
     buffer: InstructionBuffer,
-    /// Required Insert Count and length of the section that each blocked stream waits with.
+    /// Blocked streams, with the Required Insert Count and the length of their sections.
     blocked: BTreeMap<u64, (u64, usize)>,
     /// Number of insertions that were acknowledged to the peer.
     acknowledged: u64,

@@ -1,4 +1,4 @@
-//! The dynamic table: entries by absolute index, the oldest of which make room for the next (RFC 9204 §3.2).
+//! The dynamic table: entries by absolute index; the oldest are evicted for new ones (RFC 9204 §3.2).
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::qpack::field::FIELD_OVERHEAD;
 
-/// An entry, with what its owner notes about it.
+/// An entry, with a note of the table's owner.
 #[derive(Clone, Debug)]
 pub(super) struct Entry<N> {
     pub(super) name: Bytes,
@@ -110,7 +110,7 @@ impl<N> DynamicTable<N> {
         self.entries.iter().take(older).map(Entry::len).sum()
     }
 
-    /// The first absolute index whose entry is not among the oldest: those that `bytes` more of entries would evict.
+    /// The first absolute index whose entry would remain if entries of `bytes` were inserted.
     pub(super) fn first_not_evicted_by(&self, bytes: u64) -> u64 {
         let mut room = self.capacity - self.len_bytes;
         let mut index = self.evicted;

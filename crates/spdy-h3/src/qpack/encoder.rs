@@ -1,8 +1,8 @@
 //! The encoder: our table, which the peer follows by our instructions (RFC 9204 §2.1).
 //!
-//! It is the policy of Chromium. A section may refer to entries whose insertion the peer has not acknowledged, as long as at most as many
-//! streams can be blocked by that as the peer allows. Neither an entry that an unacknowledged section refers to nor an unacknowledged entry
-//! is evicted. The oldest quarter of the table is not referred to: such an entry is duplicated, so that the old one can be evicted.
+//! It is the policy of Chromium. A section may refer to entries whose insertion the peer has not acknowledged, unless more streams could
+//! then be blocked than the peer allows. An entry is not evicted if it is unacknowledged, or if an unacknowledged section refers to it.
+//! The oldest quarter of the table is not referred to: such an entry is duplicated, so that the old one can be evicted.
 //!
 //! A section never refers to an insertion that QUIC has not accepted. Otherwise the peer's flow control could stop the instruction
 //! behind a body whose head waits for it (RFC 9204 §2.1.3).
@@ -34,7 +34,7 @@ enum Use {
 /// The limits of a section.
 #[derive(Clone, Copy, Debug)]
 struct SectionRules {
-    /// Entries below are the oldest of the table.
+    /// Entries below this index are the oldest of the table.
     draining: u64,
     /// True if the stream may be blocked.
     may_block: bool,

@@ -30,5 +30,5 @@ pub(crate) use instructions::InstructionError;
 
 /// Maximum capacity of a dynamic table, bytes: of the peer's encoder, in our SETTINGS, and of ours, if the peer allows as much.
 ///
-/// As in nginx and as HTTP/2's default. Chromium and Firefox allow 64 KiB, which each connection could make a server hold.
+/// As in nginx and as HTTP/2's default. Chromium and Firefox allow 64 KiB, which a server would then store for each connection.
 pub(crate) const MAX_TABLE_BYTES: u64 = 4096;

@@ -81,8 +81,8 @@ impl<'a> Input<'a> {
         Err(ReadError::Invalid)
     }
 
-    /// Reads a string after its length in `bits`. Of a string that certainly exceeds `limit` bytes no byte is read or waited for; others may
-    /// exceed it.
+    /// Reads a string after its length in `bits`. If the string certainly exceeds `limit` bytes, none of it is read or waited for. The
+    /// returned string may still exceed `limit`.
     pub(super) fn string(&mut self, bits: u32, limit: usize) -> Result<Bytes, ReadError> {
         let is_huffman = self.peek()? & (1 << bits) != 0;
         let len = usize::try_from(self.integer(bits)?).map_err(|_| ReadError::Invalid)?;
@@ -151,7 +151,7 @@ mod tests {
         // 30 bits for each byte are the most that Huffman coding needs.
         assert_eq!(of(&[0x80 | 37]), Err(ReadError::Incomplete));
         assert_eq!(of(&[0x80 | 38]), Err(ReadError::TooLong));
-        // A section is complete: what is missing there is an error of its own.
+        // A section is complete, so missing bytes are a different error.
         assert_eq!(Input::whole(&[11]).string(7, 10), Err(ReadError::Invalid));
     }
 

@@ -9,7 +9,7 @@
 //! dropped. A stream whose own window is closed returns the bytes that QUIC does not accept. It waits for its window, not for room,
 //! and so blocks no other stream.
 //!
-//! While the connection's window is closed, all streams wait for it. When it opens, QUIC wakes them all, in an order of its own.
+//! While the connection's window is closed, all streams wait for it. When it opens, QUIC wakes them all, in its own order.
 //! From then on these streams are marked (`wake_detector.rs`), and a stream gets no room before all marked streams with a higher
 //! precedence have tried to send.
 //!
