@@ -9,7 +9,7 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_session::error::SessionError;
 
-// What a program names to tell these errors apart, so that it needs no dependency on these crates.
+// Exported so that a program can tell these errors apart without a dependency on these crates.
 pub use spdy_frame::error::BlockError;
 pub use spdy_http::content_length::LengthMismatch;
 pub use spdy_http::request::{BadRequest, RequestError};

@@ -25,7 +25,7 @@ pub(crate) struct SendBody {
     stream: StreamRef,
     body: Body,
     rest: Bytes,
-    /// Sent after `rest`. FIN is set on an empty DATA frame after them: two of the known peers wait for ever on HEADERS with FIN.
+    /// Sent after `rest`. FIN is set on an empty DATA frame after them: two of the known peers wait forever on HEADERS with FIN.
     trailers: Option<HeaderBlock>,
     last: bool,
     /// The status of the RST_STREAM if the body fails.

@@ -112,7 +112,7 @@ impl Stream {
         (!self.headers.is_empty()).then(|| self.headers.remove(0))
     }
 
-    /// Sends HEADERS; with `fin` our half is closed. (Several peers fail on HEADERS, and two wait for ever on HEADERS with FIN. All
+    /// Sends HEADERS; with `fin` our half is closed. (Several peers fail on HEADERS, and two wait forever on HEADERS with FIN. All
     /// peers understand [`finish`](Self::finish).)
     ///
     /// # Errors

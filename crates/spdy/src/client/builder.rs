@@ -66,7 +66,7 @@ impl Builder {
     }
 
     /// Accepts pushes as responses: a GET of a pushed URL claims its push instead of sending a request, and the response's
-    /// extensions hold a [`PushInfo`](crate::client::PushInfo). Unclaimed pushes are cancelled, or [taken](Session::take_pushes).
+    /// extensions contain a [`PushInfo`](crate::client::PushInfo). Unclaimed pushes are cancelled, or [taken](Session::take_pushes).
     ///
     /// Sets `max_concurrent_streams` and `settings_window_bytes` from `limits`; later calls override them.
     #[must_use]

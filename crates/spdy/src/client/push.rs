@@ -137,7 +137,7 @@ impl Push {
         parent.is_some_and(|page| page.is_same_response(headers, Some(head)))
     }
 
-    /// Waits for its status and headers. The response's extensions hold a [`PushInfo`].
+    /// Waits for its status and headers. The response's extensions contain a [`PushInfo`].
     ///
     /// # Errors
     ///

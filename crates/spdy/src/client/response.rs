@@ -22,7 +22,7 @@ use crate::session::stream_ref::StreamRef;
 
 /// Resolves to the response when its head has arrived. Dropping it before that cancels the request.
 ///
-/// The response's extensions hold its [`StreamId`](crate::StreamId).
+/// The response's extensions contain its [`StreamId`](crate::StreamId).
 #[derive(Debug)]
 #[must_use = "dropping it cancels the request"]
 pub struct ResponseFuture(State);
@@ -125,7 +125,7 @@ impl Future for ResponseFuture {
         Poll::Ready(match (result, waiting) {
             (Ok((head, block)), State::Waiting(waiting)) => waiting.into_response(head, block),
             (Err(error), State::Waiting(waiting)) => {
-                // The peer's data is not a response: it should stop sending.
+                // The peer's data is not a response: the peer should stop sending.
                 waiting.stream.reset(RstStatus::PROTOCOL_ERROR);
                 Err(error)
             }

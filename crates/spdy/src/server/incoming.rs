@@ -19,7 +19,7 @@ use crate::trace;
 impl Incoming {
     /// Reads the stream as an HTTP request.
     ///
-    /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions hold a [`Pusher`], which also has
+    /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions contain a [`Pusher`], which also has
     /// the stream's ID and priority. There is no Host header, because the URI has the host, and no hop-by-hop header.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Incoming {
             .map_or_else(Span::none, |it| it.span.clone());
         let has_no_body = |head: &Parts| LengthCheck::of(&head.headers).count(0, true).is_ok();
         let is_bodiless = self.ended && head.as_ref().is_ok_and(has_no_body);
-        // A body checks its trailers with it.
+        // The reader of the body needs the block to check the trailers.
         let block = (!is_bodiless).then(|| self.opening.headers.clone());
         stream.look_all(|state, key| {
             state.exchanges.requests += 1;
@@ -88,7 +88,7 @@ impl Incoming {
         Ok((Request::from_parts(head, body), responder))
     }
 
-    /// Why this stream cannot carry a request, whatever its headers (SPDY/3.1 §3.2.1, §3.3.1); `None` if it can.
+    /// Why this stream cannot carry a request, regardless of its headers (SPDY/3.1 §3.2.1, §3.3.1); `None` if it can.
     fn rejection_reason(&self) -> Option<&'static str> {
         let opening = &self.opening;
         if opening.unidirectional {

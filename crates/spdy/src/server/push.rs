@@ -53,7 +53,7 @@ impl Pusher {
     ///
     /// # Errors
     ///
-    /// As there; also [`Error::PushRefused`] after the request was answered completely.
+    /// As for [`Responder::push`]; also [`Error::PushRefused`] after the request was answered completely.
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Responder, Error> {
         open_push(&self.shared, self.id, request, priority)
     }
@@ -135,7 +135,7 @@ impl State {
     fn check_origin(&self, parent: StreamId, uri: &Uri) -> Result<(), Error> {
         let request = self.check_parent(parent)?.request.as_ref();
         let version = self.machine.config().version;
-        // Read again, because a URI in each stream would cost every request.
+        // Decoded again, because storing a URI for each stream would add a cost to every request.
         let parent = request.and_then(|it| request::decode_uri(version, &it.headers).ok());
         match parent {
             Some(parent) if push::is_same_origin(&parent, uri) => Ok(()),

@@ -125,7 +125,7 @@ impl Builder {
     /// Like [`serve_until`](Self::serve_until), for a service that may fail: its stream is then reset with
     /// INTERNAL_ERROR.
     ///
-    /// The session begins here, not in the future, which would hold the builder for as long as the session lasts.
+    /// The session begins here, not in the future: otherwise the future would contain the builder for as long as the session lasts.
     pub(crate) fn serve_fallible<T, S, F, B, E>(
         self,
         io: T,

@@ -12,7 +12,7 @@ use crate::error::Error;
 /// session, and the compressed block certainly fits into a frame.
 const MAX_PLAIN: usize = 1024 * 1024;
 
-/// A block up to this size fits into every version, whatever its pairs.
+/// A block up to this size can be encoded in every version, with any pairs.
 const FITS_ALWAYS: usize = u16::MAX as usize;
 
 fn limits() -> BlockLimits {

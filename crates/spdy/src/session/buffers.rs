@@ -1,8 +1,8 @@
 //! Read and write buffers that sessions share.
 //!
 //! A session needs buffers for reading and writing while its driver runs. Before the driver sleeps, both are usually empty. So the
-//! buffers belong to the thread that runs the driver: no batch allocates, and of ten thousand sessions the sleeping ones hold no
-//! buffer.
+//! buffers belong to the thread that runs the driver: no batch allocates, and a session whose driver sleeps has no buffers, which
+//! matters with ten thousand sessions.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -56,7 +56,7 @@ impl Buffers {
             return;
         }
         let buffer = std::mem::take(buffer);
-        // A buffer whose last byte was consumed has no capacity, but memory.
+        // A buffer whose last byte was consumed has a capacity of 0, but still owns memory.
         if buffer.capacity() == 0 || buffer.capacity() > MAX_SPARE_BYTES {
             return;
         }

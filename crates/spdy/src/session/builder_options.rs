@@ -70,7 +70,7 @@ macro_rules! session_options {
             /// Sends PING after `interval` without input, and ends the session if no input arrives for `timeout` after that.
             /// `None`, the default, sends none.
             ///
-            /// Any input counts: Undertow never answers a PING, and is taken for dead if it sends nothing else during that time.
+            /// Any input counts: Undertow never answers a PING, and is considered dead if it sends nothing else during that time.
             /// Leave it off with such peers. Without windows (SPDY/2, or flow control off) a peer that stops reading DATA has more
             /// time, and gets only one PING: [`keepalive_unread_timeout`](spdy_session::config::Config::keepalive_unread_timeout).
             #[must_use]

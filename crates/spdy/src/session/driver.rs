@@ -341,7 +341,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
     }
 
     /// When the transport has accepted nothing for too long. The machine cannot detect it, because it counts a frame in our buffer
-    /// as sent. Without this timeout, a response that fits into the buffer would wait for ever.
+    /// as sent. Without this timeout, a response that fits into the buffer would wait forever.
     fn write_deadline(&self) -> Option<Instant> {
         self.blocked_since
             .zip(self.write_timeout)

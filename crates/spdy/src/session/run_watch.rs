@@ -1,5 +1,5 @@
 //! Detects a [`Connection`](crate::client::Connection) that is never run, so that tasks that wait for it fail instead of waiting
-//! for ever.
+//! forever.
 //!
 //! The watch starts when a task first waits, and costs nothing once the connection runs.
 

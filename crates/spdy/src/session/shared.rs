@@ -5,7 +5,7 @@
 //!        |  commands                               |  bytes, time
 //!        v                                         v
 //!  +----------------------- Shared: one mutex -----------------------+
-//!  |  the session machine  --- events --->  entries, one a stream    |
+//!  |  the session machine  --- events --->  entries, one per stream  |
 //!  +-----------------------------------------------------------------+
 //! ```
 //!

@@ -43,7 +43,7 @@ impl Hasher for IdHasher {
     }
 }
 
-/// Entries whose memory a session without streams keeps. With more it had a burst, and may now wait for long.
+/// Entries whose memory a session without streams keeps. A session with more entries had a burst, and may now be idle for a long time.
 const MAX_IDLE_ENTRIES: usize = 16;
 
 /// A stream that cannot be opened yet.
@@ -276,7 +276,7 @@ impl State {
         if self.entries[key].id.is_zero() {
             self.waiting.retain(|_, waiting| waiting.key != key);
         }
-        // Dropping what these have may run code of a caller.
+        // Dropping these fields may run code of a caller.
         let entry = &self.entries[key];
         let must_outlive_lock = entry.reader.is_some()
             || entry.writer.is_some()
