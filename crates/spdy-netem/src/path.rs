@@ -177,7 +177,7 @@ impl PathConfig {
     }
 }
 
-/// Loss and delay of one direction, behind the pipes.
+/// Loss and delay of one direction, after the pipes.
 #[derive(Clone, Debug)]
 struct Impairments {
     loss: Loss,

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! [`Pipe::offer`] returns the departure of a packet in a drop-tail queue at once. A packet in a managed queue waits, and
-//! [`Pipe::poll_departure`] returns its fate later.
+//! [`Pipe::poll_departure`] returns its outcome later.
 //!
 //! Loss, delay and jitter follow it and belong to a direction, not to a pipe: a shared pipe serves two directions. The path combines
 //! them.
@@ -112,7 +112,7 @@ impl Pipe {
                 let mut dropped = Vec::new();
                 if queue.is_empty() {
                     if self.wire.next_start() <= now {
-                        // The free link asked for a packet and found none: flows and CoDel are idle, as in Linux.
+                        // The free link requested a packet, and there was none: flows and CoDel are idle, as in Linux.
                         queue.pop(now, &mut dropped);
                     }
                     self.wire.idle_until(now);

@@ -1,6 +1,6 @@
 //! The queue before the bottleneck.
 //!
-//! A drop-tail queue knows the fate of a packet at its arrival: it has room, or it drops the packet. [`CoDel`](codel) and
+//! A drop-tail queue decides about a packet at its arrival: it has room, or it drops the packet. [`CoDel`](codel) and
 //! [`FQ-CoDel`](fq_codel) decide when the link is free for the next packet, so their packets wait until then ([`managed`]).
 
 pub mod codel;

@@ -64,8 +64,9 @@ pub struct TcpConfig {
     pub syn_linear_retries: u32,
     /// Repetitions of a SYN-ACK before the server gives up.
     pub syn_ack_retries: u32,
-    /// Consecutive repetitions of data, or window probes, without a response before an open connection is given up. Linux uses a time
-    /// instead: that of so many repetitions with a timeout of 200 ms, 924.6 s for 15. With longer timeouts these are fewer.
+    /// Consecutive repetitions of data, or window probes, without a response before an open connection is given up. Linux limits the time
+    /// instead: to the time of this number of repetitions with a timeout of 200 ms, 924.6 s for 15. With longer timeouts it repeats less
+    /// often.
     pub data_retries: u32,
     /// Whether acknowledgements are delayed.
     pub delayed_ack: bool,
@@ -89,8 +90,8 @@ pub struct TcpConfig {
     /// Size of the send buffer for each segment of twice the congestion window, bytes. Linux reserves the maximum cost of a segment,
     /// 4,352 bytes since 3.13: 87,040 bytes for a window of ten. The buffer grows only after a writer has filled it.
     pub send_buffer_segment_bytes: usize,
-    /// What a chunk of the send buffer costs besides its data, bytes: 960 in Linux 6.18 (`sk_buff` and its head). A sent chunk has two
-    /// segments or more, an unsent one up to 64 KB.
+    /// Memory of a chunk of the send buffer in addition to its data, bytes: 960 in Linux 6.18 (`sk_buff` and its head). A sent chunk has
+    /// two segments or more, an unsent one up to 64 KB.
     pub send_buffer_overhead_bytes: usize,
     /// Limit on bytes that were written but not sent, like Linux's `TCP_NOTSENT_LOWAT`. With `None`, its default, only the send
     /// buffer limits them; an urgent byte may then wait behind a whole buffer.

@@ -115,7 +115,7 @@ impl DelayedAck {
         self.pushed = (self.pushed + 1).min(2);
     }
 
-    /// Acknowledges the next segments at once, as many as fit half a window.
+    /// Acknowledges the next segments at once: the number of them that fits into half a window.
     fn be_quick(&mut self, window_bytes: u64) {
         let half = window_bytes / (2 * self.full_bytes);
         let half = u32::try_from(half).unwrap_or(u32::MAX).max(2);
@@ -131,8 +131,8 @@ impl DelayedAck {
         self.is_urgent = true;
     }
 
-    /// The window grew, and the peer must learn it. An odd number stays, an even one grows, so that acknowledgements stay quick as
-    /// long as the window grows; Linux does the same.
+    /// The window grew, and the peer must be informed. An odd count of quick acknowledgements stays, and an even one grows by one, so that
+    /// acknowledgements stay quick as long as the window grows; Linux does the same.
     pub(crate) fn on_window_grown(&mut self) {
         self.quick |= 1;
     }

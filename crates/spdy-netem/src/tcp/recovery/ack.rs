@@ -167,7 +167,7 @@ impl Sender {
 
     /// Samples the round trip: of the first acknowledged segment, if none of them was retransmitted; else of the first selectively
     /// acknowledged one; else by the peer's echo of our timestamp, which is unambiguous after a retransmission. Without the last one,
-    /// a link slower than the first timeout would repeat every segment for ever.
+    /// a link slower than the first timeout would repeat every segment forever.
     fn take_round_trip(&mut self, now: Instant, summary: &AckSummary) {
         let acked = summary.acked_times.filter(|_| !summary.resent_acked);
         let echoed = || {
@@ -188,7 +188,7 @@ impl Sender {
     }
 
     /// True if the first segment was retransmitted after the selectively acknowledged segments were sent: then the timer is for the
-    /// retransmission. Otherwise a stream of such acknowledgements would postpone the timer for ever.
+    /// retransmission. Otherwise a stream of such acknowledgements would postpone the timer forever.
     fn head_is_younger(&self, summary: &AckSummary) -> bool {
         let head = self.board.head();
         summary

@@ -9,7 +9,7 @@ use crate::tcp::send::sender::{Sender, TimerKind};
 
 impl Sender {
     /// Handles an expired timer: all segments that could have been acknowledged by now count as lost, and the window is one segment.
-    /// [`has_given_up`](Self::has_given_up) is true when to stop.
+    /// Then [`has_given_up`](Self::has_given_up) states whether the connection must be given up.
     pub(crate) fn on_rto(&mut self, now: Instant) {
         if self.board.is_empty() {
             return;
