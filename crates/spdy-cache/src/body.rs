@@ -229,7 +229,7 @@ fn shrink_to_fit(bytes: &mut BytesMut) -> Bytes {
     exact
 }
 
-/// Counts bytes that are held. Clones share the count.
+/// Counts bytes of bodies that are in memory. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct ByteTally(Arc<AtomicU64>);
 

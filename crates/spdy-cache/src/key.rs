@@ -4,7 +4,7 @@
 //!  site 00 scheme 00 host 00 port 00 target 00 rules
 //!  └──┬──┘                           │         └ tag of the rules that rewrote the body: other rules have other keys
 //!     │                              └ as requested, never decoded, never normalized
-//!     └ the owner: a site never gets what another site stored
+//!     └ the owner: a site never gets a response that another site stored
 //! ```
 //!
 //! No part can contain a zero byte, so different parts always make different keys. The [`Scope`] of a purge is a prefix of keys: a

@@ -125,11 +125,12 @@ pub fn may_share(
     }
 }
 
-/// The head of a response that no rule keeps from other clients, even if every request for it needs the origin. It is not for storing.
+/// The head of a response that every rule allows for other clients, even if each request for it must be sent to the origin. Do not store
+/// it.
 ///
 /// # Errors
 ///
-/// The rule that keeps it from other clients.
+/// The rule that forbids it for other clients.
 pub fn public_head(
     policy: &Policy,
     request: &request::Parts,

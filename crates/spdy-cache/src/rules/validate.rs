@@ -259,7 +259,7 @@ fn merged_headers(
     headers
 }
 
-/// Fields that state until when and for which requests a response may be used, and `Set-Cookie`, which forbids to store it.
+/// Fields that state until when and for which requests a response may be used, and `Set-Cookie`, which forbids storing it.
 fn is_about_lifetime(policy: &Policy, name: &HeaderName) -> bool {
     const NAMED: [HeaderName; 7] = [
         AGE,

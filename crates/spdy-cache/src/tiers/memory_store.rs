@@ -441,7 +441,7 @@ impl Store {
     }
 
     /// Checks that evicting all objects without another holder makes enough room; otherwise returns the room that this would make.
-    /// So no object is evicted in vain.
+    /// So no object is evicted without effect.
     fn can_evict_for(&self, weight: u64, counted: u64) -> Result<(), u64> {
         let mut candidates = self.slots.values().filter(|slot| !slot.object.is_in_use());
         let mut freed = 0;

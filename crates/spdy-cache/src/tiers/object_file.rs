@@ -36,7 +36,7 @@ use crate::rules::vary::SelectingField;
 const MAGIC: [u8; 8] = *b"spdyobj\x02";
 const DIGEST_BYTES: usize = 32;
 
-/// Bytes at the start of a file that hold the lengths of its head and its body.
+/// Bytes at the start of a file that contain the lengths of its head and its body.
 pub const PREFIX_BYTES: usize = 20;
 
 /// Maximum length of a head, bytes.
@@ -278,7 +278,7 @@ impl Encoder {
     }
 }
 
-/// The file name of `stored` under `key`. A response that replaces it has the same name, any other another one.
+/// The file name of `stored` under `key`. A response that replaces it has the same name; any other response has another name.
 ///
 /// 64 hexadecimal digits, of which the first 32 depend only on the key.
 #[must_use]
