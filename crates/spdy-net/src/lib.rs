@@ -12,7 +12,7 @@
 //!      http1 / http2 / spdy  <--- bytes --->  http1 / http2 / spdy        http1/, http2/, spdy_session.rs: both roles each
 //!        |                                          |                     (over QUIC: spdy-h3)
 //!   http::Response<Body>                      Handler::answer             core: handler.rs
-//!        `------------- behind a 101 ---------------'                     http1/upgrade.rs
+//!        `------------- after a 101 ----------------'                     http1/upgrade.rs
 //! ```
 //!
 //! `core` is `spdy-net-core`: what all protocols share, from the traits of a network and a handler to limits, timeouts and TLS.

@@ -91,8 +91,8 @@ pub async fn serve_connection(
 
 /// Serves `io` with `protocol`.
 ///
-/// The code of a future, with that of hyper and h2 in it, is made in the crate that boxes it. So it is boxed here, not in a caller that is
-/// built for size.
+/// The code of a future, including that of hyper and h2, is compiled in the crate that boxes it. So it is boxed here, not in a caller that
+/// is optimised for size.
 #[inline(never)]
 fn serve_protocol(
     io: BoxIo,

@@ -190,7 +190,7 @@ fn is_write_timeout(error: &spdy::Error) -> bool {
 /// Serves `io` until its session ends. After the stop, or when it has been idle for too long, GOAWAY ends it. `may_be_31`: the
 /// client may speak 3.1 although 3 was assumed.
 ///
-/// Not an `async fn`: it would hold the builder and its parts for as long as the session lasts.
+/// Not an `async fn`: it would contain the builder and its parts for as long as the session lasts.
 pub(crate) fn serve(
     io: BoxIo,
     version: Version,

@@ -1,7 +1,7 @@
 //! Selects the idle connection that is evicted when all slots are taken.
 //!
 //! Among the sources with an idle connection it selects the one with the most connections, and of those the connection
-//! that is idle longest. So a few addresses cannot keep all others out by holding connections.
+//! that is idle longest. So a few addresses cannot keep all others out by keeping connections open.
 
 use spdy_net_core::connection_slot::ConnectionSlot;
 use std::cmp::Reverse;

@@ -256,7 +256,7 @@ mod tests {
         assert!(by_number.has_headroom(ms(0), one));
     }
 
-    /// Regression: a client that connected more than once a millisecond kept the tokens of its address at zero for ever.
+    /// Regression: a client that connected more than once a millisecond kept the tokens of its address at zero forever.
     #[test]
     fn connecting_above_the_rate_still_gets_the_rate() {
         let mut records = records(|limits| (limits.rate, limits.per_address) = (1000, 0));

@@ -130,7 +130,7 @@ impl Http1Client {
             let has_too_many = pin!(too_many_heads.wait());
             let sent = select(sent, has_too_many).await;
             let response = match sent {
-                // All of them may have come with the response.
+                // Too many 1xx heads and the response may have arrived together.
                 Either::Left((response, _)) if !too_many_heads.is_set() => {
                     response.map_err(|mut error| {
                         let is_unsent = error.take_message().is_some();

@@ -65,7 +65,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
             let exchange = match offer {
                 Some(offer) => match offer.accept(exchange, &mut response) {
                     Some(exchange) => exchange,
-                    // What follows is no head: the code that takes the connection over has its own timeouts.
+                    // The bytes after it are not a head: the code that takes the connection over has its own timeouts.
                     None => return Ok(response),
                 },
                 None => exchange,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  server   request with Upgrade --> handler ----------> 101 with an UpgradeHandler --> hyper writes it --> UpgradeHandler: all later bytes
-//!  client   request with Upgrade --> request_upgrade --> 101: bytes behind it, or another response and its body
+//!  client   request with Upgrade --> request_upgrade --> 101: bytes after it, or another response and its body
 //! ```
 //!
 //! The caller decides which protocols may be switched to, and checks that a 101 matches its request.
@@ -152,7 +152,7 @@ async fn end(upgrade: OnUpgrade) {
 /// The response of a server to a request with `Upgrade`.
 #[derive(Debug)]
 pub enum UpgradeResponse {
-    /// 101, and the bytes behind it.
+    /// 101, and the bytes after it.
     Upgraded(Response<()>, BoxIo),
     /// Any other response; the connection ends with it.
     Declined(Response<Body>),

@@ -117,7 +117,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                 && overdue.as_mut().poll(cx).is_ready()
             {
                 // A graceful shutdown also waits for the client to answer a PING, and a client that never does would keep its slot
-                // for ever. A request that crosses this GOAWAY is above its last stream, and may be retried.
+                // forever. A request that crosses this GOAWAY is above its last stream, and may be retried.
                 connection.abrupt_shutdown(Reason::NO_ERROR);
             }
             match connection.poll_accept(cx) {

@@ -2,16 +2,16 @@
 //!
 //! h2 delivers a frame only when it is complete. So the text of a page in one frame of 16 KiB would be read when its last packet
 //! arrives, while a browser reads each packet. Between the transport and h2, the received part of a DATA frame is converted to a
-//! frame of its own:
+//! separate frame:
 //!
 //! ```text
 //!   wire   |DATA, 8000, END_STREAM| 1400 bytes | ..later.. | 6600 bytes |
 //!   h2     |DATA, 1400| 1400 bytes |             |DATA, 6600, END_STREAM| 6600 bytes |
 //! ```
 //!
-//! Unchanged are: frames that are completely available, frames of less than two kilobytes, padded frames, and frames that are
-//! longer than a server may send. The rest of a frame is delivered as one more part, after its maximum number of parts, or if the
-//! read buffer was filled completely. Flow-control windows are not affected, because only payload counts (RFC 9113 §6.9.1).
+//! These frames are not changed: frames that are completely available, frames of less than two kilobytes, padded frames, and frames
+//! that are longer than a server may send. The rest of a frame is delivered as one more part, after its maximum number of parts, or if
+//! the read buffer was filled completely. Flow-control windows are not affected, because only payload counts (RFC 9113 §6.9.1).
 
 use std::future::Future as _;
 use std::io;

@@ -1,6 +1,6 @@
 //! Coalesces the output of one poll of a connection into one write.
 //!
-//! h2 flushes after each DATA frame. Sixteen small responses that are ready together would be sixteen system calls, and as many TLS
+//! h2 flushes after each DATA frame. Sixteen small responses that are ready together would need sixteen system calls and sixteen TLS
 //! records; a client's preface would be a separate packet. Here flushes are delayed until the task that polls the connection has
 //! finished its poll:
 //!
