@@ -13,7 +13,7 @@ use crate::websocket::MAX_MESSAGE_BYTES;
 pub struct Config {
     /// How long a URL is valid before it is used. Default 1 min.
     pub token_lifetime: Duration,
-    /// Most URLs that are valid and unused at once; one more is [`RequestError::TooMany`](crate::RequestError::TooMany).
+    /// Maximum number of URLs that are valid and unused at once; one more is [`RequestError::TooMany`](crate::RequestError::TooMany).
     /// Default 1000.
     pub max_tokens: usize,
     /// Longest time from the protocol switch to the last stream that the request requires. For each forwarded
@@ -23,10 +23,10 @@ pub struct Config {
     pub head_timeout: Duration,
     /// Largest head of an HTTP request, bytes; 8192 at least. Default 16 KiB.
     pub head_bytes: usize,
-    /// Most connections that [`serve`](crate::StreamingServer::serve) has open at once; more wait to be accepted.
-    /// Also the most sessions of each `respond`; one more gets 503. Default 1000.
+    /// Maximum number of connections that [`serve`](crate::StreamingServer::serve) has open at once; more wait to be accepted.
+    /// Also the maximum number of sessions of each `respond`; one more gets 503. Default 1000.
     pub max_connections: usize,
-    /// Most forwarded connections of one session that have only one of their two streams; one more is reset.
+    /// Maximum number of forwarded connections of one session that have only one of their two streams; one more is reset.
     /// Default 100.
     pub max_half_pairs: usize,
     /// Protocol versions of exec and attach that are accepted. Default 4 to 1, as in the kubelet. Clients offer 5
@@ -38,7 +38,7 @@ pub struct Config {
     /// kubelet's, and version 5.
     pub channels: Vec<ChannelProtocol>,
     /// Largest message on a plain WebSocket, bytes; a larger one ends the connection (close 1009). Up to the same
-    /// number of bytes waits for the handler to read them. Default 1 MiB; the kubelet takes 32 MiB.
+    /// number of bytes waits for the handler to read them. Default 1 MiB; the kubelet accepts 32 MiB.
     pub message_bytes: usize,
     /// Counts SPDY sessions, also those inside WebSocket, but not plain WebSockets. Default `None`: no counts.
     pub metrics: Option<Metrics>,

@@ -1,8 +1,8 @@
 //! Exec, attach and port-forward of Kubernetes over SPDY.
 //!
 //! The name: CRI is the Container Runtime Interface. Its calls `Exec`, `Attach` and `PortForward` carry no
-//! bytes; a runtime answers each with a URL, and serves what happens there itself. This crate is that
-//! server, and a client for the same (and for the API server, which speaks alike).
+//! bytes: a runtime answers each with a URL, and serves the streams at that URL itself. This crate is that
+//! server, and a client for it (and for the API server, which uses the same protocol).
 //!
 //! ```text
 //!  kubectl ---- API server ---- kubelet --- CRI (gRPC): Exec(container, command) ---> runtime
@@ -95,7 +95,7 @@ mod tokens;
 pub mod tunnel;
 mod websocket;
 
-// What a program names to make a server or a client, so that it needs no dependency on `spdy`.
+// Exported so that a program can create a server or a client without a dependency on `spdy`.
 pub use spdy::upgrade::{Limits, UpgradeError};
 pub use spdy::{Metrics, SharedRuntime};
 

@@ -34,7 +34,7 @@ const MIN_HEAD_BYTES: usize = 8192;
 /// - [`exec_url`](Self::exec_url), [`attach_url`](Self::attach_url),
 ///   [`port_forward_url`](Self::port_forward_url): each URL is valid for one use, within a minute;
 /// - [`serve`](Self::serve) on a listener, [`serve_connection`](Self::serve_connection) on a connection
-///   (behind TLS of your own), or [`respond`](Self::respond) within an HTTP server of your own.
+///   (after your own TLS), or [`respond`](Self::respond) within your own HTTP server.
 ///
 /// The token is the only authentication: any client that has the URL may use it. Listen on localhost, or use TLS.
 #[derive(Debug)]
@@ -244,7 +244,7 @@ impl<H: Handler> StreamingServer<H> {
         }
     }
 
-    /// Takes the request of a URL. Its token is used up, whatever the result.
+    /// Takes the request of a URL. Its token is used up in any case.
     fn take_request<B>(&self, request: &Request<B>) -> Result<StreamingRequest, Refusal> {
         check_method(request)?;
         let unknown = || Refusal::new(StatusCode::NOT_FOUND, "unknown, used or expired token");

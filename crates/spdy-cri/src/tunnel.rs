@@ -28,7 +28,7 @@ use crate::websocket::{self, normal_close, to_io};
 /// The prefix of a tunnelled sub-protocol.
 pub const PREFIX: &str = "SPDY/3.1+";
 /// Maximum size of a received message, bytes; a longer one ends the session. Kubernetes copies in pieces of 32 KiB, each of which
-/// is a message. As much memory is allocated when a frame's head announces the message.
+/// is a message. The memory for a message is allocated when the head of its frame arrives.
 pub const MAX_MESSAGE_BYTES: usize = websocket::MAX_MESSAGE_BYTES;
 /// Maximum size of a message that we write, bytes.
 const MESSAGE_BYTES: usize = 64 * 1024;

@@ -424,7 +424,7 @@ struct ActivityState {
     at: Instant,
     /// The first PING that we sent after the last input.
     pinged: Option<Instant>,
-    /// True while the socket is read. It is not while unread bytes fill the room, and an answer may then be unread.
+    /// True while the socket is read. While unread bytes fill the room, it is not read, and an answer may be unread.
     reads: bool,
 }
 

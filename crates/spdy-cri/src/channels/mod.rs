@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  message     00 66 6f 6f 0a      channel 0, "foo\n"            (base64: 30 "Zm9vCg==")
-//!  message     ff 00               the sender has no more for channel 0, version 5 alone
-//!  close 1000                      the end of all
+//!  message     ff 00               the sender has no more for channel 0, version 5 only
+//!  close 1000                      the end of all channels
 //!
 //!              exec, attach                       port-forward, of the n-th port of the request
 //!  channel 0   stdin, from the client             2n      the connection, both ways

@@ -3,12 +3,12 @@
 //! Each call takes a connection (TCP, or TLS with the client's credentials) and the request: method, URL, headers.
 //! The API server requires POST to `/api/v1/namespaces/NS/pods/POD/exec?command=..&stdin=true&..`.
 //!
-//! | | over SPDY | over WebSocket | the first that the server takes |
+//! | | over SPDY | over WebSocket | the first that the server accepts |
 //! | --- | --- | --- | --- |
 //! | exec | [`exec`] | [`exec_in_websocket`] | [`exec_with_fallback`] |
 //! | attach | [`attach`] | [`attach_in_websocket`] | [`attach_with_fallback`] |
 //! | port-forward | [`port_forward`] | [`port_forward_in_websocket`], SPDY inside | [`port_forward_with_fallback`] |
-//! | | | [`port_forward_in_channels`], the form of old | |
+//! | | | [`port_forward_in_channels`], the old form | |
 //!
 //! `kubectl` tries WebSocket first, and SPDY if that is refused. The URL of a runtime is valid for one request: after a refusal it
 //! cannot be used again.

@@ -40,9 +40,9 @@ pub struct Options {
     /// Timeout for the answer to a PING, while we read; then the connection is lost. Over SPDY any input counts as an answer.
     /// Default 60 s, like client-go on WebSocket.
     pub ping_timeout: Duration,
-    /// The same over SPDY, while stdin waits to be accepted, or may be unread in front of the PING (64 KiB or more in total): a
+    /// The same over SPDY, while stdin waits to be accepted, or may be unread before the PING (64 KiB or more in total): a
     /// server that blocks because the command pauses does not read PING either. It counts from the last input: a command that
-    /// writes may leave its stdin unread for ever. Without PINGs, it is the timeout of a completely silent connection. Default 4 h,
+    /// writes may leave its stdin unread forever. Without PINGs, it is the timeout of a completely silent connection. Default 4 h,
     /// after which the kubelet ends a silent session; TCP alone detects a dead peer after about 15 min. (client-go has no timeout.)
     pub unread_timeout: Duration,
     /// Timeout for the server's answer to a stream. Default 30 s, like client-go.

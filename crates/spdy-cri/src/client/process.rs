@@ -67,7 +67,7 @@ impl Process {
             resize,
         } = self;
         drop((stdin, stdout, stderr, resize));
-        // The kubelet closes its connection right behind the status. If it has unread input then, the API server's proxy gets a reset,
+        // The kubelet closes its connection directly after the status. If it has unread input then, the API server's proxy gets a reset,
         // and may lose what follows: the end of the stream. (A WebSocket has its own close frame.)
         match read_until_end(&mut error).await {
             (status, None) => status::decode(version, &status),
@@ -161,8 +161,8 @@ where
     exec(io, request, stream_options, options, runtime).await
 }
 
-/// Like [`exec`], over a plain WebSocket: the method is GET, whatever `request` has. From version 5 on, stdin ends
-/// when it is shut down or dropped; in earlier versions only the process ends it.
+/// Like [`exec`], over a plain WebSocket: the method is always GET. From version 5 on, stdin ends when it is shut down or dropped; in
+/// earlier versions only the process ends it.
 ///
 /// # Errors
 ///
