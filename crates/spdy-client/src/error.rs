@@ -148,7 +148,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True if the origin has no address, or no address that accepts a connection in time, whatever was requested.
+    /// True if the origin has no address, or no address that accepts a connection in time, for any request.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         match self {

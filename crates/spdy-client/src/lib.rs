@@ -34,7 +34,7 @@ mod upload_progress;
 pub use client::{Client, Config, Stats};
 pub use error::{ConnectFailure, Error};
 pub use origin::Origin;
-// What a program names to make a client and its requests, so that it needs no dependency on these crates.
+// Exported so that a program can create a client and its requests without a dependency on these crates.
 pub use spdy::client::{Push, PushInfo, PushLimits};
 pub use spdy::{
     Body, Compression, Instant, Metrics, Priority, Runtime, Secrets, SharedRuntime, Version, body,

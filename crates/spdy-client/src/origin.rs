@@ -1,5 +1,5 @@
 //! An origin: scheme, host and port (RFC 6454 §4). Connections are shared within an origin, and between origins only with
-//! [`ip_pooling`](crate::config::Config::ip_pooling). Requests without credentials have connections of their own.
+//! [`ip_pooling`](crate::config::Config::ip_pooling). Requests without credentials have their own connections.
 
 use std::fmt;
 

@@ -104,7 +104,7 @@ impl Client {
         }
     }
 
-    /// Sends `request`, whose URI must be absolute. The response's extensions hold its [`Timings`](crate::timing::Timings) and its
+    /// Sends `request`, whose URI must be absolute. The response's extensions contain its [`Timings`](crate::timing::Timings) and its
     /// [`Route`].
     ///
     /// Requests that must wait (six connections busy, connection not open yet, session full) are ordered by priority, then by the

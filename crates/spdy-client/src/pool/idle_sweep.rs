@@ -1,5 +1,5 @@
 //! Removes connections of all origins that were idle for too long. Otherwise an origin without further requests would keep its
-//! connections until their servers close them, and would stay in the pool for ever.
+//! connections until their servers close them, and would stay in the pool forever.
 
 use std::time::Duration;
 
