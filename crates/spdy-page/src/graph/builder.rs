@@ -55,7 +55,7 @@ pub(crate) struct Placement {
     pub(crate) cause: Cause,
     pub(crate) delay: Duration,
     pub(crate) role: Role,
-    /// For a preload that a tag of the same document uses: the offset behind that tag.
+    /// For a preload that a tag of the same document uses: the offset after that tag.
     pub(crate) used_at: Option<u64>,
     /// The event whose handler requests it.
     pub(crate) by_handler_of: Option<WaitsFor>,
@@ -178,8 +178,8 @@ impl<'a> GraphBuilder<'a> {
         Some(known)
     }
 
-    /// The first exchange of `url` that is not placed yet. If no exchange has that URL, one by the other of http and https: browsers
-    /// upgrade some of what a page names.
+    /// The first exchange of `url` that is not placed yet. If no exchange has that URL, one of the same URL with the other of http and
+    /// https, because browsers upgrade some URLs of a page.
     pub(crate) fn unplaced(&mut self, url: &str) -> Option<usize> {
         let url = without_fragment(url);
         if self.by_url.contains_key(url) {
@@ -335,8 +335,8 @@ impl<'a> GraphBuilder<'a> {
         self.keep_text(index, decoded, scan.inline_scripts);
     }
 
-    /// True if the load event may wait for a resource that a document names in `role`. It waits for a preload when that is used, as
-    /// fonts and modules are by others than tags.
+    /// True if the load event may wait for a resource that a document names in `role`. It waits for a preload if that is used: fonts and
+    /// modules can be used without a tag.
     fn may_delay_load(&self, role: Role, exchange: usize) -> bool {
         let is_used = matches!(self.exchanges[exchange].kind, Kind::Font | Kind::Script);
         match role {
@@ -417,7 +417,7 @@ impl<'a> GraphBuilder<'a> {
         role == Some(Role::Script(ScriptMode::Defer))
     }
 
-    /// Modules that a document preloads, and that a module imports, are used as that is.
+    /// Modules that a document preloads, and that a module imports, are used like the importing module.
     pub(crate) fn use_preloaded_modules(&mut self) {
         for (importer, imports) in self.imports.iter().enumerate() {
             let importer = self.placed[importer];

@@ -7,7 +7,7 @@ use spdy_markup::css_urls::{UrlUse, urls};
 pub(crate) struct CssReference {
     /// As written, without escapes; relative to the style sheet.
     pub(crate) url: String,
-    /// Offset in the text directly behind it.
+    /// Offset in the text directly after it.
     pub(crate) at: usize,
     /// A reference by `@import`: a style sheet that this one waits for. Layout requests all others.
     pub(crate) is_import: bool,

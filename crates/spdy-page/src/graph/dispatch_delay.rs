@@ -1,4 +1,4 @@
-//! Dispatch: the time until the network code of a browser has a request of its page.
+//! Dispatch: the time until the network code of a browser receives a request of its page.
 //!
 //! A recording has it only as a part of [`queued`](Exchange::queued), together with the waits for a name, a connection and the browser's
 //! limits. So it is known of urgent requests that opened a connection themselves, had an idle one, or an open one that many requests
@@ -248,7 +248,7 @@ fn sent(exchange: &Exchange) -> Option<Duration> {
 enum Pool {
     /// This number of a connection was recorded.
     Connection(u32),
-    /// No number was. Requests [without credentials](Exchange::is_without_credentials) use connections of their own.
+    /// No number was. Requests [without credentials](Exchange::is_without_credentials) use their own connections.
     Origin {
         origin: Origin,
         without_credentials: bool,

@@ -29,7 +29,7 @@ pub fn first_text(exchange: &Exchange) -> Option<u64> {
     Some(decoded.transferred_at(at))
 }
 
-/// The offset behind the first character of `html` from `at` on that is text and not white space.
+/// The offset after the first character of `html` from `at` on that is text and not white space.
 fn text_from(html: &[u8], mut at: usize) -> Option<usize> {
     loop {
         let rest = html.get(at..)?;
@@ -62,7 +62,7 @@ fn markup_len(html: &[u8]) -> usize {
     {
         return tag;
     }
-    // The end tag is markup of its own.
+    // The end tag is separate markup.
     until(tag, &[b"</", name].concat())
 }
 

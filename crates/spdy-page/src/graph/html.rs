@@ -17,7 +17,7 @@ pub(crate) enum Role {
         blocking: bool,
     },
     Script(ScriptMode),
-    /// A frame: a document of its own.
+    /// A frame: a separate document.
     Frame,
     /// An image, font, media file, object or manifest.
     Embedded,
@@ -56,7 +56,7 @@ pub(crate) enum ScriptMode {
 pub(crate) struct Reference {
     /// As written, entities decoded; relative to the base.
     pub(crate) url: String,
-    /// Offset in the text directly behind the tag (or the URL, in a style element).
+    /// Offset in the text directly after the tag (or the URL, in a style element).
     pub(crate) at: usize,
     pub(crate) role: Role,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Reference {
 pub(crate) struct PreconnectHint {
     /// As written, entities decoded; relative to the base.
     pub(crate) url: String,
-    /// Offset directly behind the tag.
+    /// Offset directly after the tag.
     pub(crate) at: usize,
     /// For requests without credentials.
     pub(crate) is_anonymous: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Scan {
     /// Where the texts of inline scripts and modules are.
     pub(crate) inline_scripts: Vec<Range<usize>>,
     pub(crate) inline_modules: Vec<InlineModule>,
-    /// Offset directly behind the first tag that a head cannot contain, usually `body`.
+    /// Offset directly after the first tag that a head cannot contain, usually `body`.
     pub(crate) body: Option<usize>,
 }
 

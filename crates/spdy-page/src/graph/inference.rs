@@ -342,7 +342,7 @@ impl<'a> Inference<'a> {
     ) -> Cause {
         let exchange = &self.replica.exchanges[index];
         let parent = document;
-        // Old pages write the scripts of others, and their parser waits for them.
+        // Old pages write scripts of other hosts into the document, and their parser waits for these scripts.
         let is_written = exchange.kind == Kind::Script && !self.is_exact;
         if document == plan.start && self.imports.has(plan, document, exchange) {
             let end = self.imports.inline_end(plan, exchange);
@@ -470,7 +470,7 @@ impl<'a> Inference<'a> {
             role,
             used_at: None,
             by_handler_of,
-            // The load event cannot wait for what waits for it.
+            // The load event cannot wait for a resource that waits for the load event.
             in_page: own.in_page && role != Role::Icon && by_handler_of != Some(WaitsFor::Load),
             before_dom_content_loaded: before_dom_content_loaded && in_time,
         }

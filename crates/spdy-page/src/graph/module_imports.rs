@@ -34,7 +34,7 @@ struct ImportedUrls<'a> {
     ends: HashMap<&'a str, usize>,
 }
 
-/// What the page's own document says of modules.
+/// The import map and the inline modules of the page's own document.
 struct PageModules {
     base: Url,
     map: ImportMap,

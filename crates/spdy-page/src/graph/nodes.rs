@@ -117,7 +117,7 @@ impl GraphBuilder<'_> {
         PageGraph { nodes }
     }
 
-    /// The offset behind the tag of `index`, also if that names the first of the redirects to it.
+    /// The offset after the tag of `index`, also if that names the first of the redirects to it.
     fn tag_of(&self, index: usize, placed: &Placement, causes: &[Cause]) -> Option<u64> {
         let mut named = index;
         while let Cause::Done { parent } = causes[named]

@@ -1,10 +1,10 @@
 //! Delays of a recording: the time that its browser took between what triggers a request and the request itself.
 //!
-//! A recording by this project has each request's time of its page, and the times of evaluation. So what remains is the browser's own
-//! computation: it starts the navigation, parses the document, applies the style sheets, and lays out. In other recordings, a short
-//! delay is as likely an error of a clock. There the delay of what a script requests counts, and layout that is more than [`NEAR`]
-//! late: a script has made its boxes. Layout counts only if the ends of all style sheets are known, because it waits for them; a page
-//! cannot see those of other hosts (Resource Timing).
+//! A recording by this project has the time at which the page made each request, and the times of evaluation. So what remains is the
+//! browser's own computation: it starts the navigation, parses the document, applies the style sheets, and lays out. In other
+//! recordings, a short delay is as likely an error of a clock. There the delay of what a script requests counts, and layout that is
+//! more than [`NEAR`] late: a script has made its boxes. Layout counts only if the ends of all style sheets are known, because it waits
+//! for them; a page cannot see those of other hosts (Resource Timing).
 
 use std::time::Duration;
 

@@ -333,7 +333,7 @@ impl Observations {
         self.since_start(self.load?)
     }
 
-    /// The requests without a response. A response that the page may not read by CORS is one.
+    /// The requests without a response, including those whose response the page may not read by CORS.
     #[must_use]
     pub fn failures(&self) -> Vec<Failure> {
         let failure = |(index, seen): (usize, &ObservedRequest)| {

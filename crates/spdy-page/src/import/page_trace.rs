@@ -20,12 +20,12 @@ use crate::import::assemble::seconds;
 use crate::import::module_times::Thread;
 use crate::replica::{LargestPaint, Paints};
 
-/// Most events of each kind of paint, and layout shifts, of a trace that count; later ones are ignored.
+/// Maximum number of events of a trace that count, for each kind of paint and for layout shifts; later ones are ignored.
 const MAX_PAINTS: usize = 10_000;
-/// Most begins and ends of tasks in all processes of a trace.
+/// Maximum number of begins and ends of tasks in all processes of a trace.
 const MAX_TASK_EVENTS: usize = 100_000;
 
-/// The most that is stored of a trace.
+/// Limits of what is stored of a trace.
 #[derive(Clone, Copy, Debug)]
 struct TraceLimits {
     paints: usize,
@@ -120,7 +120,7 @@ struct PaintedImage {
     url: Option<String>,
 }
 
-/// The events of one trace that say what a user sees. Times are seconds of the browser's clock.
+/// The events of one trace that show what a user sees. Times are seconds of the browser's clock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageTrace {
     /// First contentful paints by frame.
@@ -155,7 +155,7 @@ impl PageTrace {
         incomplete.into_iter().chain(omitted).collect()
     }
 
-    /// Stores the event if it is one of those, up to the limits.
+    /// Stores the event if it is used here, up to the limits.
     pub(crate) fn take(&mut self, event: TraceEvent) {
         let at = event.ts / 1e6;
         let TraceArgs { data, frame, .. } = event.args;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::import::assemble::seconds;
 
-/// Most bytes of all screenshots; later ones are ignored.
+/// Maximum size of all screenshots, bytes; later ones are ignored.
 const MAX_BYTES: usize = 64 << 20;
 
 /// The window at one moment.
