@@ -29,7 +29,7 @@ pub fn read_config(path: &Path) -> anyhow::Result<Config> {
     })
 }
 
-/// Keys of the configuration out of the environment.
+/// Keys of the configuration from the environment.
 #[must_use]
 pub fn environment() -> BTreeMap<String, String> {
     let variables = std::env::vars_os();

@@ -52,7 +52,7 @@ use crate::start_plan::StartPlan;
 use crate::telemetry::Telemetry;
 use crate::{metrics, setup};
 
-/// What a run needs beside its [`StartPlan`].
+/// Options of a run, in addition to its [`StartPlan`].
 pub struct RunOptions<'a> {
     /// Reads the configuration again, for a reload.
     pub read_config: &'a dyn Fn() -> anyhow::Result<Config>,

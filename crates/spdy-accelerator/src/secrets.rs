@@ -8,10 +8,10 @@ use spdy_rewrite::rules::capability::{Key, Keys};
 use spdy_service::error::Usage;
 use spdy_service::random;
 
-/// Bytes that a secret has at least.
+/// Minimum length of a secret, bytes.
 const SECRET_BYTES: usize = Key::MIN_SECRET_BYTES;
 
-/// The secret where the operator has none. It lives as long as the program.
+/// The secret if the operator has none. It is valid until the program ends.
 pub(crate) struct RandomSecret([u8; SECRET_BYTES]);
 
 impl RandomSecret {

@@ -72,7 +72,7 @@ pub(crate) fn client_certificates(config: &Config) -> anyhow::Result<Option<Clie
         .map_err(|error| Usage(format!("listen.client_certificates: {error}")).into())
 }
 
-/// The zones that are answered for, with the names that other hosts have for `sites`.
+/// The zones of the DNS server, with the names that other hosts have for `sites`.
 pub(crate) fn zones(config: &Config, sites: &Sites) -> anyhow::Result<Zones> {
     Zones::new(&alias_dns_records::with_alias_records(config, sites))
         .map_err(|error| Usage(format!("dns.zone: {error}")).into())

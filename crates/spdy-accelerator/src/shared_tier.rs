@@ -16,14 +16,14 @@ use spdy_valkey::config::{Config as TierConfig, ConfigError};
 use spdy_valkey::tier::Tier;
 use tokio::task::JoinHandle;
 
-/// How long the program waits for the tier before it takes requests, and before it ends.
+/// How long the program waits for the tier before it accepts requests, and before it ends.
 const TIER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval of checks for purges by other machines, and for nodes that are gone or back.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval between writes of the position in the purge log.
 const MARK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The tier, with what is to be done for it.
+/// The tier, and the task that stores its position.
 #[derive(Debug)]
 pub(crate) struct SharedTier {
     pub(crate) tier: Arc<Tier>,
@@ -66,9 +66,9 @@ impl SharedTier {
         Ok(Some(Self { tier, mark_task }))
     }
 
-    /// Writes what waits to be written.
+    /// Writes everything that is still queued.
     pub(crate) async fn end(&self, proxy: &Proxy) {
-        // What is not written by then is fetched once more.
+        // Responses that are not written by then are fetched again.
         let _ = tokio::time::timeout(TIER_TIMEOUT, self.tier.flushed()).await;
         if let Some((path, notes)) = &self.mark_task {
             notes.abort();
@@ -142,7 +142,7 @@ fn write(path: &Path, position: PurgeVersion) -> std::io::Result<()> {
         return Ok(());
     }
     let new = path.with_extension("new");
-    // If it is cut short, it is a number that the log does not have.
+    // If the file is truncated, its number is one that the log does not have.
     std::fs::write(&new, format!("{:032x}\n", position.0))?;
     std::fs::rename(&new, path)
 }

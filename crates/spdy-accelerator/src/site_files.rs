@@ -26,7 +26,7 @@ pub(crate) fn read(folder: &Path, patterns: &[String]) -> anyhow::Result<Vec<Sit
     Ok(files)
 }
 
-/// The paths that `pattern` stands for. A pattern without `*` stands for itself, whether or not there is such a file.
+/// The paths that match `pattern`. A pattern without `*` is a path itself, whether or not there is such a file.
 fn paths(folder: &Path, pattern: &str) -> anyhow::Result<BTreeSet<PathBuf>> {
     let path = folder.join(pattern);
     let (Some(above), Some(name)) = (

@@ -1,4 +1,4 @@
-//! What a start of the accelerator takes from the configuration before it opens anything.
+//! The parts of a start that are built from the configuration before anything is opened.
 
 use spdy_dns::zones::Zones;
 use spdy_net::tls::{ClientCertificates, ClientTls};
@@ -16,24 +16,24 @@ use crate::secrets::RandomSecret;
 use crate::server::admin_listener::Credentials;
 use crate::{setup, shared_tier, telemetry, warnings};
 
-/// All that a start needs of the configuration before it opens anything.
+/// Everything that a start needs from the configuration before it opens anything.
 pub struct StartPlan {
     pub(crate) config: Config,
-    /// What capabilities are made with where the operator has no secret.
+    /// The secret of capabilities if the operator has none.
     pub(crate) random_secret: RandomSecret,
     pub(crate) sites: Sites,
-    /// Names that are answered for.
+    /// The zones of the DNS server.
     pub(crate) zones: Zones,
-    /// Those out of files.
+    /// The certificates from files.
     pub(crate) certificates: CertificateFiles,
-    /// Names of sites that none of them is for, where there are some.
+    /// Names of sites that none of these certificates covers.
     pub(crate) uncovered: Vec<String>,
     /// The certificates of clients, if they are requested.
     pub(crate) client_certificates: Option<ClientCertificates>,
     /// TLS to origins, with the trusted authorities.
     pub(crate) origin_tls: ClientTls,
     pub(crate) timing: Timing,
-    /// The operator's, if there is a listener for one.
+    /// The credentials of the operator, if there is an admin listener.
     pub(crate) credentials: Option<Credentials>,
     /// The shared tier, if configured.
     pub(crate) tier: Option<TierConfig>,

@@ -27,7 +27,7 @@ pub(crate) fn warn_sites(sites: &Sites, notices: &Notices) {
 ///
 /// # Errors
 ///
-/// `[upstream]` has something that is no range.
+/// `[upstream]` has an invalid address range.
 pub(crate) fn warn_unreachable_hosts(config: &Config, notices: &Notices) -> anyhow::Result<()> {
     let hosts = config.site.iter().flat_map(|site| &site.rewrite.hosts);
     let hosts = hosts.map(|entry| entry.host.split(':').next().unwrap_or_default());

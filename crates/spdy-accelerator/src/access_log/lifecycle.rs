@@ -14,12 +14,12 @@ use super::lines::Lines;
 use super::writer::Writer;
 use super::{combined, json};
 
-/// How long the program waits at its end for what is not written yet.
+/// How long the program waits at its end for lines that are not written yet.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The access log: the file, and the lines that the program prints.
 pub(crate) struct AccessLog {
-    /// What requests report to.
+    /// The handle by which requests report their responses.
     pub(crate) shared: SharedAccessLog,
     pub(crate) lines: Arc<Lines>,
     /// Prints each response, with `--verbose`.
@@ -67,7 +67,7 @@ impl AccessLog {
         }
     }
 
-    /// Writes what waits, if that does not take too long.
+    /// Writes the waiting lines, up to a timeout.
     pub(crate) async fn end(self) {
         self.lines.stop();
         let Some(writer) = self.writer.into_inner() else {

@@ -13,12 +13,12 @@ const BATCH_BYTES: usize = 64 << 10;
 /// How long the first line of a batch waits for others.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What became of lines.
+/// Numbers of lines by outcome, and of errors.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// They are in the file.
+    /// Lines that were written to the file.
     pub(crate) written: AtomicU64,
-    /// They found the queue full, or the log had been turned off.
+    /// Lines that were dropped because the queue was full, or the log was turned off.
     pub(crate) dropped: AtomicU64,
     /// Attempts to open or write the file that failed.
     pub(crate) errors: AtomicU64,
@@ -77,7 +77,7 @@ impl Lines {
         }
     }
 
-    /// Lets the writer use the file at `path` after what waits now.
+    /// Lets the writer use the file at `path` after the lines that wait now.
     pub(super) fn open(&self, path: Option<PathBuf>) {
         let mut state = self.state.lock();
         (state.path, state.is_path_new) = (path, true);
@@ -95,7 +95,7 @@ impl Lines {
         has_file
     }
 
-    /// Lets the writer end after what waits now.
+    /// Lets the writer end after the lines that wait now.
     pub(super) fn stop(&self) {
         self.state.lock().is_stopped = true;
         self.changed.notify_one();
@@ -117,7 +117,7 @@ impl Lines {
         state.work(lines)
     }
 
-    /// What waits now.
+    /// Takes the lines that wait now.
     pub(super) fn take(&self) -> Vec<u8> {
         self.state.lock().take()
     }
@@ -130,7 +130,7 @@ impl Lines {
         state.work(Vec::new())
     }
 
-    /// All that was taken is written or dropped.
+    /// Records that all taken lines were written or dropped.
     pub(super) fn set_taken_written(&self) {
         self.state.lock().taken_bytes = 0;
     }

@@ -1,4 +1,4 @@
-//! The access log: the formats of a line, and the file that a thread of its own writes.
+//! The access log: the formats of a line, and the file that a separate thread writes.
 //!
 //! ```text
 //! request ── combined.rs, json.rs: a line ──▶ lines.rs: bounded queue ──▶ writer.rs: thread ──▶ file

@@ -13,7 +13,7 @@ use super::lines::{Counts, Lines, QUEUE_BYTES, Work};
 
 /// Time between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Others than the owner and the group may not read the file: it has addresses of clients, and URLs.
+/// Only the owner and the group may read the file: it has addresses of clients, and URLs.
 #[cfg(unix)]
 const MODE: u32 = 0o640;
 
@@ -70,7 +70,7 @@ impl Writer {
         if !work.lines.is_empty() {
             (self.taken, self.at) = (work.lines, 0);
         }
-        // What waits is of the file before.
+        // The waiting lines belong to the previous file.
         self.attempt();
         if let Some(path) = work.path {
             self.skip_partial_line();
@@ -95,7 +95,7 @@ impl Writer {
         self.drop_taken();
     }
 
-    /// Writes what is taken, and reports the first error and the end of errors.
+    /// Writes the taken lines, and reports the first error and the end of errors.
     fn attempt(&mut self) {
         let Some(path) = self.path.clone() else {
             return;

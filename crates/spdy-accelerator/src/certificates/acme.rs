@@ -32,7 +32,7 @@ use super::certificate_files::CertificateFiles;
 use super::served_certificates::{self, ServedCertificates};
 use super::time_text::{format_duration, format_time};
 
-/// Names in one certificate: what Let's Encrypt takes.
+/// Maximum number of names in one certificate: the limit of Let's Encrypt.
 const MAX_NAMES: usize = 100;
 
 /// The certificates, with or without ACME.
@@ -89,7 +89,7 @@ struct NewRenewer {
     seed: u64,
 }
 
-/// What is shown where nothing issued by ACME.
+/// The certificates for names that have none issued by ACME.
 pub(crate) struct StaticCertificates {
     fallback: Fallback,
     given: Vec<ExternalCertificate>,
@@ -163,7 +163,7 @@ impl AuthorityCredentials {
 }
 
 impl Acme {
-    /// No certificates yet; issued ones are installed in `identities`.
+    /// Starts without certificates; issued ones are installed in `identities`.
     pub(crate) fn new(
         identities: &Identities,
         zones: &SharedZones,

@@ -1,4 +1,4 @@
-//! The certificates that `spdy accelerate` shows where none come by ACME: out of files (`certificate_files.rs`), each for the names in
+//! The certificates that `spdy accelerate` shows if ACME issues none: from files (`certificate_files.rs`), each for the names in
 //! it, or of a local authority, one for each site.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use spdy_service::notice::Notices;
 
 use super::certificate_files::CertificateFiles;
 
-/// How often certificates out of files are read again.
+/// How often certificates from files are read again.
 pub(crate) const REREAD_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The kind of the local authority's keys, and of those that it signs.
 const KEYS: KeyKind = KeyKind::EcdsaP256;
@@ -27,20 +27,20 @@ const MAX_ADDRESSES: usize = 32;
 pub(crate) struct ServedCertificates {
     /// For clients that request a name without a better certificate, or no name.
     pub(crate) fallback: Fallback,
-    /// Those out of files, each for the names in it.
+    /// The certificates from files, each for the names in it.
     pub(crate) of_files: CertificateFiles,
 }
 
-/// The certificate where no better one exists.
+/// The certificate if there is no better one.
 pub(crate) enum Fallback {
-    /// The first out of files.
+    /// The first one from files.
     OfFile(Identity),
-    /// Those of the local authority.
+    /// The certificates of the local authority.
     Local(Arc<LocalCertificates>),
 }
 
 impl ServedCertificates {
-    /// Those `of_files`, or, where there are none, those of `authority` for all names that are answered for.
+    /// Uses the certificates `of_files`; if there are none, those of `authority` for all served names.
     pub(crate) fn of(
         of_files: CertificateFiles,
         sites: &Sites,

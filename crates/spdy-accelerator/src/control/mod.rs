@@ -1,4 +1,4 @@
-//! What changes a running accelerator: signals, a reload of the configuration, succession by another process, shutdown.
+//! Changes to a running accelerator: signals, a reload of the configuration, succession by another process, shutdown.
 
 pub(crate) mod control_loop;
 pub(crate) mod reload;

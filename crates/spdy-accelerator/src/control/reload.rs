@@ -27,7 +27,7 @@ use crate::server::admin_listener::{AdminHandler, Credentials};
 use crate::telemetry::{self, Telemetry};
 use crate::{setup, warnings};
 
-/// What stays as it was when the program began.
+/// The parts of the running program that a reload uses.
 #[derive(Clone, Copy)]
 pub(crate) struct Reloader<'a> {
     /// Reads the configuration again, with the options of the command line applied.
@@ -103,7 +103,7 @@ impl Reloader<'_> {
         )?)
     }
 
-    /// All that may be other by the configuration of now. Where is listened stays.
+    /// Checks and builds everything that the current configuration can change. The listeners stay.
     fn prepare(&self, acme: &Acme) -> anyhow::Result<ReloadPlan> {
         let written = (self.read_config)()?;
         let config = restart_only::keep_listeners(self.config, &written);
@@ -135,18 +135,18 @@ impl Reloader<'_> {
 struct ReloadPlan {
     sites: Sites,
     upstream: Upstream,
-    /// Those of clients.
+    /// The certificates of clients.
     client_certificates: Option<ClientCertificates>,
     certificates: CertificateUpdate,
-    /// Those that stay as they were.
+    /// Certificate files that are invalid now: their previous certificates stay.
     stale: Vec<InvalidPair>,
-    /// Names that no certificate is for.
+    /// Names that no certificate covers.
     uncovered: Vec<String>,
     zones: Zones,
     /// Where spans are sent.
     spans: Option<telemetry::Settings>,
     timing: Timing,
-    /// The operator's.
+    /// The credentials of the operator.
     credentials: Option<Credentials>,
     /// The configuration as it is written.
     config: Config,
@@ -154,7 +154,7 @@ struct ReloadPlan {
 
 impl ReloadPlan {
     fn apply(self, reloader: &Reloader<'_>, acme: &mut Acme) {
-        // First: names are proven in them.
+        // The zones are first, because ACME proves names in them.
         reloader.origins.zones.replace(self.zones);
         acme.commit(self.certificates);
         if let (Some(served), Some(now)) = (reloader.client_certificates, &self.client_certificates)

@@ -37,7 +37,7 @@ fn others(at_start: &Config, now: &Config) -> Vec<&'static str> {
     other.map(|((key, _), _)| key).collect()
 }
 
-/// All that stays. Tables that are read as a whole are taken apart here, so that a new key of theirs is not forgotten.
+/// All keys that need a restart. Tables that are compared as a whole are destructured here, so that a new key is not forgotten.
 fn all(config: &Config) -> Vec<KeyValue> {
     let mut all = of_listeners(config);
     all.extend(of_limits(&config.limits));

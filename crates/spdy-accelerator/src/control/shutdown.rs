@@ -16,10 +16,10 @@ use tokio::runtime::Runtime;
 use crate::shared_tier::SharedTier;
 use crate::telemetry::Telemetry;
 
-/// For all that the disk has not written yet. An object is there when it outlives a cut of the power, and tens of thousands may
+/// Timeout for all that the disk has not written yet. An object is stored when it survives a power failure, and tens of thousands may
 /// wait for that.
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
-/// For work with a result that is no longer needed.
+/// Timeout for work whose result is no longer needed.
 const FINAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Closes everything but the connections of clients: origins, telemetry, disk, shared tier.

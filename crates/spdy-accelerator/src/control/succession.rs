@@ -2,12 +2,12 @@
 //! do, and ends when that one is ready.
 //!
 //! ```text
-//!  the one that runs                                            the one that follows
-//!    starts it, with a copy of each socket ─────────────────▶  configuration, certificates, origins: all that can be wrong
-//!    writes what waits, lends the folder of the cache ◀─ GOOD
+//!  the running process                                          its successor
+//!    starts it, with a copy of each socket ─────────────────▶  configuration, certificates, origins: everything that can fail
+//!    writes its queue, frees the folder of the cache  ◀─ GOOD
 //!                                                     LENT ─▶  reads the stored heads, joins the cluster
-//!    orders no certificates, takes no connections    ◀─ READY
-//!                                                    YOURS ─▶  takes connections, orders certificates
+//!    orders no certificates, accepts no connections  ◀─ READY
+//!                                                    YOURS ─▶  accepts connections, orders certificates
 //!    HTTP/3's sessions have ended                   closes ─▶  reads datagrams: a socket of UDP has one reader
 //!    connections have ended, at most `drain_timeout` later
 //! ```
@@ -37,7 +37,7 @@ use tokio::task::JoinHandle;
 
 /// Time for a successor to become ready: it reads the head of every file of the cache.
 const START_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long to wait for the exit of a successor that closed its line, and how often to poll for it.
+/// How long to wait for the exit of a successor that closed its connection to this process, and how often to poll for it.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The first descriptor that is handed over (sd_listen_fds(3)).
@@ -179,7 +179,7 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// The same program with the same arguments, and `sockets`.
+    /// Starts the same program with the same arguments, and with `sockets`.
     fn start(sockets: &Sockets) -> anyhow::Result<Self> {
         if std::process::id() == 1 {
             bail!(
@@ -218,7 +218,7 @@ impl Successor {
         })
     }
 
-    /// Ready to take over.
+    /// Completes when the successor is ready to take over.
     async fn into_ready(mut self, proxy: Arc<Proxy>) -> anyhow::Result<Self> {
         let mut is_lent = false;
         let prepared =
@@ -301,7 +301,7 @@ impl Drop for Successor {
     }
 }
 
-/// The folder of the cache, if there is one, from a program that has ended.
+/// Takes back the folder of the cache, if there is one, from a program that has ended.
 async fn reattach_cache(proxy: &Proxy) -> anyhow::Result<()> {
     if let Some(disk) = proxy.cache.disk() {
         let taken = disk.take_back().await;

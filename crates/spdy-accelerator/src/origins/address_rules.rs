@@ -62,7 +62,7 @@ fn ranges<T: FromStr>(key: &str, such: &str, texts: &[String]) -> anyhow::Result
     texts.iter().map(range).collect()
 }
 
-/// Where clients, operators and resolvers come in: `listening`, and what leads there from outside.
+/// The addresses at which clients, operators and resolvers connect: `listening`, and the public addresses that lead to the same ports.
 pub(crate) fn own_listeners(
     config: &Config,
     listening: &[SocketAddr],

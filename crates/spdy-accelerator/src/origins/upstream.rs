@@ -23,7 +23,7 @@ use spdy_service::random;
 
 use super::address_rules;
 
-/// What is counted of origins over all configurations that were read. Clones count together.
+/// Counters of origins, over all configurations that were read. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OriginCounters {
     /// Hosts and addresses that no origin may have.
@@ -32,14 +32,14 @@ pub(crate) struct OriginCounters {
     pub(crate) unwanted: MismatchedReplies,
 }
 
-/// What connections to origins use under every configuration.
+/// The state of connections to origins that all configurations share.
 pub(crate) struct OriginContext {
     pub(crate) zones: SharedZones,
     pub(crate) counters: OriginCounters,
     pub(crate) runtime: SharedRuntime,
 }
 
-/// The origins, which `tls` verifies, behind the guard on the addresses of others. None is connected to at `own`.
+/// The origins, which `tls` verifies, behind the guard on the addresses of others. No connection is made to `own`.
 pub(crate) fn upstream(
     config: &Config,
     tls: &ClientTls,
@@ -53,7 +53,7 @@ pub(crate) fn upstream(
         runtime,
     } = context;
     let servers = match config.dns.servers.is_empty() {
-        // A system without a list of them has another way, which is taken then.
+        // Without this list, the system's own resolver is queried.
         true => system_servers().unwrap_or_default(),
         false => config.dns.servers.clone(),
     };

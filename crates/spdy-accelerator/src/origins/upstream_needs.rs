@@ -37,7 +37,7 @@ impl UpstreamNeeds {
             if let Err(refused) = rules.check_host(&host) {
                 match OriginDenial::from(refused).allowed_by() {
                     Some(_) => needs.allow_hosts.insert(host.clone()),
-                    // Nothing lets it be reached.
+                    // No key makes it reachable.
                     None => continue,
                 };
             }
@@ -101,7 +101,7 @@ impl UpstreamNeeds {
     }
 }
 
-/// Whether a name may be in the DNS of the world: it ends in a suffix of the public list that ICANN delegated.
+/// Whether a name may be in the public DNS: it ends in a suffix of the public list that ICANN delegated.
 fn is_in_public_dns(host: &str) -> bool {
     origin_host::check(host).is_ok() && psl2::lookup(host).is_some_and(|name| name.is_known())
 }

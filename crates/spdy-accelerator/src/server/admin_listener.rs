@@ -21,7 +21,7 @@ use spdy_service::metrics;
 use super::connection::conduct;
 use crate::setup;
 
-/// What an operator may see and do. Clones are of the same.
+/// Answers the requests of an operator. Clones share the state.
 #[derive(Clone)]
 pub(crate) struct AdminHandler(Arc<Admin>);
 
@@ -74,7 +74,7 @@ impl AdminHandler {
     }
 }
 
-/// What a request to the operator's listener must have.
+/// Requirements for a request to the admin listener.
 pub(crate) struct Credentials {
     token: String,
     hosts: AllowedHosts,

@@ -27,7 +27,7 @@ use spdy_proxy::serve::connection::ConnectionHandler;
 use spdy_proxy::telemetry::shared_access_log::SharedAccessLog;
 use spdy_service::listen::{self, BoundListener};
 
-/// What a connection is served with. It fits any listener until [`at`](Self::at) makes it specific to one.
+/// The context in which a connection is served. It fits any listener until [`at`](Self::at) makes it specific to one.
 #[derive(Clone)]
 pub(crate) struct ConnectionContext {
     pub(crate) proxy: Arc<Proxy>,
@@ -136,7 +136,7 @@ impl ConnectionContext {
     }
 }
 
-/// What is remembered of a client by how its connection ended.
+/// The conduct of a client, by how its connection ended.
 pub(crate) fn conduct(served: Result<(), ConnectionError>) -> Conduct {
     match served {
         Err(error) if error.is_abuse() => Conduct::Abusive,

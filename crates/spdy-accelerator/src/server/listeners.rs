@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  TCP for clients ─▶ TCP for the operator ─▶ UDP for HTTP/3 ─▶ UDP and TCP for names ─▶ HTTP/3 listens
-//!  each of their listeners                    at listeners with TLS                      with certificates at hand, and not before
-//!                                                                                        a predecessor has left its datagrams
+//!  each of their listeners                    at listeners with TLS                      once it has certificates, and not before
+//!                                                                                        a predecessor stopped reading datagrams
 //! ```
 //!
 //! Inherited sockets are used, the rest is bound.
@@ -30,7 +30,7 @@ pub(crate) struct Listeners {
     pub(crate) names: Option<DnsServer>,
 }
 
-/// What a started accelerator serves, and where.
+/// The listeners, protocols and sites of a started accelerator.
 #[derive(Clone, Debug)]
 pub struct Ready<'a> {
     /// The listeners for clients.
@@ -72,7 +72,7 @@ impl Listeners {
         })
     }
 
-    /// Where all of them are.
+    /// The addresses of all listeners.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let clients = self.clients.iter().map(|bound| bound.info.address);
         let operator = self.operator.as_ref().map(Listener::address);

@@ -1,4 +1,4 @@
-//! The accelerator as a server: its listeners, the tasks that accept from them, and what is done with one connection.
+//! The accelerator as a server: its listeners, the tasks that accept from them, and the handling of one connection.
 
 pub(crate) mod admin_listener;
 pub(crate) mod connection;

@@ -7,10 +7,10 @@ use spdy_proxy::config::Config;
 use spdy_proxy::upstream::static_limit::MAX_STATIC_RESPONSES;
 use spdy_service::notice::Notices;
 
-/// Beside what clients have open: listeners, connections to origins, what the disk of the cache reads and writes.
+/// Files in addition to the connections of clients: listeners, connections to origins, reads and writes of the disk cache.
 const RESERVED_FILES: u64 = 512;
 
-/// Raises the soft limit to the hard one. Prints a note if what `config` allows needs more.
+/// Raises the soft limit to the hard one. Prints a note if the limits of `config` need more.
 pub(crate) fn raise_limit(config: &Config, notices: &Notices) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -58,7 +58,7 @@ mod tests {
             16_384 + 4_096 + RESERVED_FILES
         );
         assert_eq!(needed_files(100, 4_096, 0), 200 + RESERVED_FILES);
-        // Files are of streams, of which a connection has many.
+        // A response from a folder needs a file, and a connection can have many responses.
         assert_eq!(needed_files(100, 0, 2_048), 2_148 + RESERVED_FILES);
     }
 }

@@ -15,11 +15,11 @@ use super::queue::{Counts, Queue};
 
 /// How long the first span of a batch waits for others.
 const DELAY: Duration = Duration::from_secs(1);
-/// Before a batch is sent again, the first time; then twice as long each time.
+/// Delay before a batch is sent again for the first time; it doubles each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// The longest pause, also if the collector requests a longer one.
+/// The longest delay, even if the collector requests a longer one.
 const LAST_RETRY: Duration = Duration::from_secs(15);
-/// How long a batch is sent again, before it is given up for the next.
+/// How long a batch is sent again before it is dropped.
 const RETRY_FOR: Duration = Duration::from_secs(60);
 
 /// The task that sends spans.
@@ -31,12 +31,12 @@ pub(super) struct ExportTask {
     pub(super) runtime: SharedRuntime,
     pub(super) stop: Latch,
     pub(super) notices: Notices,
-    /// The collector took nothing the last time.
+    /// True if the collector did not accept the last batch.
     pub(super) is_collector_down: bool,
 }
 
 impl ExportTask {
-    /// Sends until the stop, and then once more what is queued.
+    /// Sends until the stop, and then once more the queued spans.
     pub(super) async fn run(mut self) {
         while !self.stop.is_set() {
             tokio::select! {

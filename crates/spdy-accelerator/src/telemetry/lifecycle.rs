@@ -17,10 +17,10 @@ use super::otlp_client::OtlpClient;
 use super::queue::Queue;
 use super::settings::Settings;
 
-/// How long the program waits at its end for what the collector has not taken yet.
+/// How long the program waits at its end for spans that the collector has not accepted yet.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Spans are made, and sent.
+/// The export of spans.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     pub(crate) queue: Arc<Queue>,
@@ -85,7 +85,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends what waits, if that does not take too long.
+    /// Sends the queued spans, up to a timeout.
     pub(crate) async fn end(mut self) {
         self.stop.set();
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut self.sending)

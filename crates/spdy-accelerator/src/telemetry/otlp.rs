@@ -24,7 +24,7 @@ const HAS_IS_REMOTE: u32 = 0x100;
 /// A bit of `flags`: the parent span is of another program.
 const IS_REMOTE: u32 = 0x200;
 
-/// What time it was at some instant of the run.
+/// A wall-clock time, and the same instant of the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WallClockAnchor {
     pub(super) at: Instant,

@@ -21,16 +21,16 @@ const ANSWER_BYTES: usize = 64 * 1024;
 /// The idle timeout of an HTTP/1.1 connection without a stated one: many collectors close theirs after five seconds.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// Why spans were not taken.
+/// Why spans were not accepted.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub(super) enum ExportError {
-    /// There was no answer.
+    /// There was no response.
     #[error("{0}")]
     NoResponse(String),
-    /// The answer is no.
+    /// The response has an error status.
     #[error("response status {status}")]
     Status {
-        /// In so many words.
+        /// The status.
         status: StatusCode,
         /// The delay of its Retry-After.
         retry_after: Option<Duration>,
@@ -38,7 +38,7 @@ pub(super) enum ExportError {
 }
 
 impl ExportError {
-    /// Whether the same may be taken later (*Retryable Response Codes*).
+    /// Whether the collector may accept the same spans later (*Retryable Response Codes*).
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::NoResponse(_) => true,
@@ -83,7 +83,7 @@ impl OtlpClient {
         }
     }
 
-    /// Where it is.
+    /// Its URL.
     pub(super) fn uri(&self) -> &Uri {
         &self.uri
     }

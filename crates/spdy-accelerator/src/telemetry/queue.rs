@@ -10,19 +10,19 @@ use spdy_proxy::telemetry::spans::{Span, SpanSink};
 use spdy_proxy::telemetry::trace_context::{SpanId, TraceId};
 use tokio::sync::Notify;
 
-/// Spans that are sent at a time, at most: as many as OpenTelemetry's own exporters send.
+/// Maximum number of spans in one message, the same as in OpenTelemetry's own exporters.
 pub(super) const BATCH: usize = 512;
 
-/// What became of spans.
+/// Numbers of spans by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// The collector has them.
+    /// The collector accepted them.
     pub(crate) sent: AtomicU64,
-    /// They found the queue full.
+    /// They were dropped because the queue was full.
     pub(crate) dropped: AtomicU64,
     /// The collector rejected them.
     pub(crate) refused: AtomicU64,
-    /// The collector was not reached for too long.
+    /// The collector was unreachable for too long.
     pub(crate) unsent: AtomicU64,
 }
 
@@ -39,13 +39,13 @@ pub(crate) struct Queue {
     bound: usize,
     /// Something waits, or enough for a batch.
     wake: Notify,
-    /// Names are by chance.
+    /// Generates the IDs of traces and spans.
     rng: Mutex<ChaCha8Rng>,
     pub(crate) counts: Counts,
 }
 
 impl Queue {
-    /// Of at most `bound` spans; names are made from `seed`.
+    /// A queue of at most `bound` spans; IDs are generated from `seed`.
     pub(super) fn new(bound: usize, seed: [u8; 32]) -> Self {
         Self {
             waiting: Mutex::default(),
@@ -64,7 +64,7 @@ impl Queue {
         self.rng.lock()
     }
 
-    /// Spans that are worth to be sent without waiting for more.
+    /// Number of spans that are sent without waiting for more.
     fn batch(&self) -> usize {
         BATCH.min(self.bound)
     }
@@ -90,7 +90,7 @@ impl Queue {
         }
     }
 
-    /// The oldest that wait, a batch at most.
+    /// The oldest waiting spans, at most a batch.
     pub(super) fn next(&self) -> Vec<Span> {
         let mut waiting = self.waiting();
         let len = waiting.len().min(BATCH);

@@ -4,7 +4,7 @@
 
 use spdy_proxy::telemetry::spans::Sampler;
 
-/// What decides.
+/// The variable that names the sampler.
 const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
 /// The sampled fraction, for samplers that use one.
 const ARGUMENT: &str = "OTEL_TRACES_SAMPLER_ARG";

@@ -19,9 +19,9 @@ use url::Url;
 
 use super::sampler;
 
-/// Where collectors listen for OTLP over HTTP.
+/// The URL at which collectors listen for OTLP over HTTP by default.
 const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:4318";
-/// Where they take spans.
+/// The path of spans below that URL.
 const PATH: &str = "v1/traces";
 /// Default name of this service.
 const DEFAULT_SERVICE_NAME: &str = "spdy";
@@ -44,7 +44,7 @@ const PROTOCOL: [&str; 2] = [
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(super) config: TelemetryConfig,
-    /// Where spans are taken.
+    /// The URL that spans are sent to.
     pub(super) uri: Uri,
     /// Headers of each request.
     pub(super) headers: HeaderMap,
@@ -54,7 +54,7 @@ pub(crate) struct Settings {
     pub(super) timeout: Duration,
     /// Which traces are recorded.
     pub(super) sampler: Sampler,
-    /// What of the environment is passed over, and why.
+    /// Reasons why variables of the environment are ignored.
     warnings: Vec<String>,
 }
 
@@ -131,7 +131,7 @@ fn endpoint(
         }
         (None, None) => (Url::parse(DEFAULT_ENDPOINT)?, false),
     };
-    // The variable for traces alone is taken as it is, all others have the path added.
+    // The variable for traces only is used unchanged; the path is added to all others.
     let whole = match is_whole {
         true => url.to_string(),
         false => format!("{}/{PATH}", url.as_str().trim_end_matches('/')),
@@ -139,7 +139,7 @@ fn endpoint(
     Ok(whole.parse()?)
 }
 
-/// Fields out of a file, one in each line; nothing of it is shown, since there are tokens in it.
+/// Reads fields from a file, one per line. Errors do not quote it, because it contains tokens.
 fn headers_of_file(path: &Path) -> anyhow::Result<HeaderMap> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
@@ -196,7 +196,8 @@ fn pairs(variable: &str, list: &str) -> anyhow::Result<Vec<(String, String)>> {
     })
 }
 
-/// What this program is: the name by the configuration, by its own variable, by the list of all, or the usual.
+/// The resource attributes of this program. Its name is from the configuration, from its own variable, from the list of attributes, or the
+/// default.
 fn resource(
     service: Option<&str>,
     variable: &dyn Fn(&str) -> Option<String>,
