@@ -69,7 +69,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
             page.media_with_cookies = reason == Some(SkipReason::Credentials);
             page.source_kind = Kind::Media;
             url(page, tag, "src", Kind::Media, reason.as_ref());
-            // A poster is an image without CORS, whatever the element states.
+            // A poster is an image without CORS, regardless of the element's attributes.
             page.by_cors = false;
             page.cannot_preload = false;
             let reason = reason
@@ -119,7 +119,7 @@ fn style_attribute(page: &mut PageState, tag: &mut Tag<'_, '_, '_>, source: &str
     }
 }
 
-/// True if the element stays unchanged, whatever its references.
+/// True if the element stays unchanged, regardless of its references.
 fn is_skipped(reason: Option<&SkipReason>) -> bool {
     matches!(reason, Some(SkipReason::OptOut | SkipReason::MalformedTag))
 }

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! imports  https://cdn.test/           ──▶ /.spdy/1/-/s/cdn.test/
-//! scopes   /.spdy/1/-/s/cdn.test/:   / ──▶ /.spdy/1/-/s/cdn.test/     what is relative already stands there:
+//! scopes   /.spdy/1/-/s/cdn.test/:   / ──▶ /.spdy/1/-/s/cdn.test/     relative imports already resolve to such paths:
 //!                              /.spdy/ ──▶ /.spdy/                    a longer key goes before a shorter one
 //! ```
 //!

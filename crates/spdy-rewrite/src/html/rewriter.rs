@@ -3,8 +3,8 @@
 //! ```text
 //!  bytes ──► sniffing ──► rewriting ──► bytes        lol_html finds the tags, html/element.rs decides
 //!            BOM, head,      │
-//!            meta            └──► passing            once a tag is longer than what is held
-//!               └───────────────► passing            the encoding is no superset of ASCII, or the rules leave the page
+//!            meta            └──► passing            once a tag is longer than the buffer
+//!               └───────────────► passing            the encoding is not a superset of ASCII, or the rules exclude the page
 //! ```
 //!
 //! A page whose encoding is unknown is buffered until a `meta` states it, or 1 KiB has arrived. If its origin pauses before that
@@ -99,7 +99,7 @@ pub struct HtmlRewriter {
 }
 
 impl HtmlRewriter {
-    /// A rewriter for the site's own page at `url`, whose head was already rewritten; `seen` holds the known facts about the site.
+    /// A rewriter for the site's own page at `url`, whose head was already rewritten; `seen` contains the known facts about the site.
     pub fn new(
         rules: &Arc<Rules>,
         url: &Url,

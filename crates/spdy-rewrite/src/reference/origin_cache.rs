@@ -158,7 +158,7 @@ fn is_root(url: &Url) -> bool {
     &url[Position::BeforePath..] == "/" && url.as_str().len() <= MAX_ORIGIN_BYTES
 }
 
-/// True if the URL standard leaves a target unchanged, whatever is before it, and the target is requested unchanged: no byte of it
+/// True if the URL standard leaves a target unchanged, with any text before it, and the target is requested unchanged: no byte of it
 /// is encoded or corrected, and no segment begins with a dot.
 fn is_plain(target: &str) -> bool {
     let mut before = 0;

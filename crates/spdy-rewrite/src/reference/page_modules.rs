@@ -2,9 +2,9 @@
 
 use spdy_markup::es_modules;
 
-/// The most imports of inline modules that are stored for one page.
+/// Maximum number of imports of inline modules that are stored for one page.
 const MAX_INLINE_IMPORTS: usize = 256;
-/// The most bytes of import maps that are stored for one page.
+/// Maximum number of bytes of import maps that are stored for one page.
 const MAX_IMPORT_MAP_BYTES: usize = 64 * 1024;
 
 /// The import maps of a page, and the imports of its inline modules. Together with the texts of its scripts, they determine which modules it

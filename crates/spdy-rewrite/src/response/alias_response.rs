@@ -5,13 +5,13 @@
 //! Alt-Svc, reports, Clear-Site-Data, the scope of service workers, authentication challenges. As under the site's name, there is a
 //! list of allowed fields.
 //!
-//! | | under the site's name | under its own |
+//! | | under the site's name | on an alias |
 //! | --- | --- | --- |
-//! | policy | `sandbox`, nothing allowed | its own where it has documents or workers, else as under the site's |
-//! | `nosniff` | always | always, but where it has documents: there as it came |
-//! | Cross-Origin-Resource-Policy | `same-origin` | as it came, but `same-site` is `same-origin`: names are of one site |
-//! | Access-Control-Allow-Origin | judged here | as it came, but that an origin with a name is called by that |
-//! | redirects | followed here | passed on, to the name where they lead to the host itself or to another that has one |
+//! | policy | `sandbox`, nothing allowed | its own if it has documents or workers, otherwise as under the site's name |
+//! | `nosniff` | always | always, except if it has documents: then as received |
+//! | Cross-Origin-Resource-Policy | `same-origin` | as received, but `same-site` becomes `same-origin`: aliases are of one site |
+//! | Access-Control-Allow-Origin | checked here | as received, but an origin with an alias is replaced by the alias |
+//! | redirects | followed here | passed on: to an alias if they lead to the host itself or to another host with an alias |
 
 use http::StatusCode;
 use http::header::{

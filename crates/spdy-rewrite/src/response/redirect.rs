@@ -125,7 +125,7 @@ pub(crate) fn passed_location(
         return None;
     }
     moved.redirect_target(rules, &next).ok()?;
-    // With a capability of its own: that of `moved` may be for its URL alone.
+    // The target needs its own capability: that of `moved` may be for one URL only.
     match rules.verdict(&next, load.expected?, moved.reference_source()) {
         Verdict::Rewrite(path) => Some(path),
         Verdict::Skip(_) => None,

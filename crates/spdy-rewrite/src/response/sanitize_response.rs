@@ -106,7 +106,7 @@ fn check(
     {
         return Err(Refusal::ResourcePolicy);
     }
-    // A type that is only loaded by CORS is checked as such, whatever mode the request states.
+    // A type that is only loaded by CORS is checked as such, for any mode that the request states.
     let is_read = load.mode == FetchMode::Cors || requires_cors(&essence);
     if is_read && !passes_cors_check(headers, rules.site_origin()) {
         return Err(Refusal::Cors);

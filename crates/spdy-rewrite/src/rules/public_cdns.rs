@@ -34,7 +34,8 @@ pub fn is_public_cdn(host: &str) -> bool {
 /// Segments of a path in which a version is looked for: `@scope/name@1.2`, `user/repository@1.2`, `v135/name@1.2`.
 const VERSION_SEGMENTS: usize = 3;
 
-/// The part of `path` on the public CDN `host` that holds one version of one package: its folder, such as `/npm/vue@3.5.0/`, or one path.
+/// The part of `path` on the public CDN `host` that contains one version of one package: its folder, such as `/npm/vue@3.5.0/`, or one
+/// path.
 ///
 /// `None` if `host` is no known public CDN, or if `path` has no version.
 pub fn package_path<'a>(host: &str, path: &'a str) -> Option<&'a str> {

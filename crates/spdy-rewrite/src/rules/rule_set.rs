@@ -124,7 +124,7 @@ impl Rules {
                 .then(a.path.cmp(&b.path))
                 .then(a.import_query.cmp(&b.import_query))
         });
-        // One entry applies to a path, whatever its query.
+        // One entry applies to a path, regardless of its query.
         let twice = entries.windows(2).find(|pair| {
             let key = |entry: &HostRule| {
                 (

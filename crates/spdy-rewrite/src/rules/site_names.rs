@@ -1,4 +1,4 @@
-//! The names of a site: complete ones, and wildcards, which stand for one label (`*.site.test`).
+//! The names of a site: complete ones, and wildcards, which match one label (`*.site.test`).
 
 use crate::limits::MAX_LABEL_BYTES;
 use crate::rules::host_name::HostPattern;
@@ -9,8 +9,8 @@ pub fn wildcard_domain(name: &str) -> Option<&str> {
     name.strip_prefix("*.")
 }
 
-/// `host`, in lower case, without its first label, if that is one that a wildcard may stand for. Anything else, such as a user before
-/// the host, is no label.
+/// `host`, in lower case, without its first label, if a wildcard can match that label. Anything else, such as a user before the host, is
+/// not a label.
 #[must_use]
 pub fn domain_above(host: &str) -> Option<&str> {
     let (label, domain) = host.split_once('.')?;
@@ -19,7 +19,7 @@ pub fn domain_above(host: &str) -> Option<&str> {
     is_label.then_some(domain)
 }
 
-/// Whether the site with the name `name` has `host`, in lower case, under it.
+/// Whether the site name `name` matches `host`, which is in lower case.
 #[must_use]
 pub fn matches(name: &str, host: &str) -> bool {
     match wildcard_domain(name) {
@@ -32,7 +32,7 @@ pub fn matches(name: &str, host: &str) -> bool {
 ///
 /// # Errors
 ///
-/// What is wrong.
+/// Why it is not.
 pub fn check_wildcard(name: &str) -> Result<(), String> {
     HostPattern::parse(name).map(|_| ())
 }

@@ -5,9 +5,9 @@
 //!    1      version of the form
 //!    cap    -                    the host is listed
 //!           k<kid><24 chars>     a capability for the origin        rules/capability.rs
-//!           u<kid><24 chars>     a capability for this very URL
+//!           u<kid><24 chars>     a capability for this URL only
 //!    s, p   https, http
-//!    path   as the URL standard writes it; never decoded, never mended
+//!    path   as the URL standard writes it; never decoded, never corrected
 //! ```
 //!
 //! For laboratories there is another form, with less information (`rules/url_form.rs`).

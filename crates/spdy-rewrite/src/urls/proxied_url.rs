@@ -42,7 +42,7 @@ impl ProxiedUrl {
         self.grant
     }
 
-    /// True if its host is listed, whatever the grant.
+    /// True if its host is listed, for any grant.
     pub fn is_listed(&self) -> bool {
         self.is_listed
     }
