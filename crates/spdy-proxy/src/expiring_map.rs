@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(map.get(&'a', second(15)), None);
     }
 
-    /// Every POST of a client calls this, whatever its URL is.
+    /// Every POST of a client calls this, for any URL.
     #[test]
     fn remove_range_visits_only_matching_keys_and_next() {
         let mut map = ExpiringMap::new(Duration::from_secs(10), 4096);

@@ -36,20 +36,20 @@ pub struct Proxy {
     pub pages: Arc<Pages>,
     /// Fetches what pages refer to, and remembers the resources of pages.
     pub(crate) prefetcher: Arc<Prefetcher>,
-    /// What one client may cause.
+    /// Limits of the work that one client may cause.
     pub client_limits: Arc<ClientLimits>,
     /// The checks of clients' passwords.
     pub(crate) password_checks: PasswordChecks,
     /// Counters, latencies and spans.
     pub telemetry: Arc<Telemetry>,
-    /// What is sent with pages.
+    /// Options of pushes and hints.
     pub push_config: PushConfig,
     pub(crate) clock: Clock,
     /// The same parts, for a fetch, which outlives its request.
     pub(crate) fetch_context: Arc<FetchContext>,
 }
 
-/// What is sent with pages.
+/// Options of pushes and hints.
 #[derive(Debug)]
 pub struct PushConfig {
     /// Resources are pushed over SPDY.
@@ -138,7 +138,7 @@ impl Proxy {
         self.cache.set_disk(disk);
     }
 
-    /// Makes stored `texts` and `images` that are requested again smaller, in a thread of its own, from now on.
+    /// Makes stored `texts` and `images` that are requested again smaller, in a separate thread, from now on.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ use crate::telemetry::page_report::PageSummary;
 /// Reads the certificates: the first name of each, and when it expires; `None` if it does not exist yet.
 pub type CertificateReader = Arc<dyn Fn() -> Vec<(String, Option<SystemTime>)> + Send + Sync>;
 
-/// What the dashboard shows. All counts are since the start of the program.
+/// The numbers that the dashboard shows. All counts are since the start of the program.
 #[derive(Debug, Serialize)]
 pub(super) struct Dashboard {
     /// When it was read, as an HTTP date.
@@ -85,7 +85,7 @@ struct CacheUse {
     disk: Option<TierUse>,
 }
 
-/// What one tier of the cache holds.
+/// The use of one tier of the cache.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct TierUse {
     objects: usize,

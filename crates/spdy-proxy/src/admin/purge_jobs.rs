@@ -11,7 +11,7 @@ use serde::Serialize;
 /// The number of jobs that are remembered. The oldest complete job is evicted for a new one; if none is complete, no purge is accepted.
 const MAX_JOBS: usize = 1024;
 
-/// What a purge did.
+/// The result of a purge.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct PurgeResult {
     /// Objects in memory that it matched.

@@ -12,7 +12,7 @@ use crate::telemetry::counters::{CounterFamily, Counters};
 /// The key that sets the limit, as counters call it.
 const LIMIT: &str = "in_flight_mib";
 
-/// The room of all recordings.
+/// The memory budget of all recordings.
 #[derive(Debug)]
 pub struct BodyMemory {
     limit: usize,
@@ -20,7 +20,7 @@ pub struct BodyMemory {
     counters: Counters,
 }
 
-/// What one recording has of it. Dropped, all is given back.
+/// The memory that one recording has reserved. Dropping it returns all of it.
 #[derive(Debug)]
 pub struct MemoryReservation {
     of: Arc<BodyMemory>,

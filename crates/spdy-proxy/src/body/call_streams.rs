@@ -1,6 +1,7 @@
 //! The two bodies of a gRPC call, which fail when nothing passes in either direction for too long.
 //!
-//! What passes is a message, or much of one. A byte now and then does not count, or a client could hold a call with almost no work.
+//! Progress is a message, or at least `PROGRESS_BYTES` of one. Occasional single bytes do not count: otherwise a client could keep a call
+//! open with almost no work.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -30,7 +31,7 @@ pub(crate) struct CallStreams {
     last: Arc<Mutex<Instant>>,
 }
 
-/// What has passed in one direction.
+/// The progress in one direction.
 #[derive(Default)]
 struct Progress {
     scan: MessageScan,

@@ -75,12 +75,12 @@ struct EncodedBody {
     body: Body,
     /// `None` at the end.
     encoder: Option<Encoder>,
-    /// Something was coded since others had a turn.
+    /// True if something was encoded since other tasks ran.
     must_yield: bool,
 }
 
 impl EncodedBody {
-    /// The output for `piece`, and with the last piece also the end: otherwise the end would be sent as a piece of its own.
+    /// The output for `piece`, and with the last piece also the end: otherwise the end would be sent as a separate piece.
     fn coded(&mut self, piece: &[u8]) -> Vec<u8> {
         let encoder = self.encoder.as_mut();
         let mut coded = encoder.map_or_else(Vec::new, |encoder| encoder.write(piece));
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::body::decoder::Decoder;
 
-    /// All that came was collected before any of it went out.
+    /// Otherwise all input would be collected before any of it is sent.
     #[test]
     fn encoded_body_yields_after_each_piece() {
         let pieces = [vec![b'a'; 5000], vec![b'b'; 5000], vec![b'c'; 5000]];
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// It would be a write, and a frame, of its own.
+    /// Otherwise the end would be a separate write, and a separate frame.
     #[test]
     fn last_piece_ends_the_stream() {
         let body = Body::full(Bytes::from(vec![b'a'; 5000]));

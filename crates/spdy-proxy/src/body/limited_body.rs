@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::telemetry::counters::{CounterFamily, Counters};
 
-/// A limit that a body met.
+/// A limit that a body exceeded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum BodyLimit {
     /// It is longer.
@@ -60,7 +60,7 @@ impl Limits {
         if self.permit.is_none() {
             return Poll::Ready(None);
         }
-        // First: what always has a piece ready would never be late.
+        // The deadline is checked first: otherwise a body that always has a piece ready would never be late.
         if self.deadline.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Some(Err(self.exceed(body, BodyLimit::Time))));
         }

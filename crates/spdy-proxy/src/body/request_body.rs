@@ -1,7 +1,7 @@
 //! The body of a request: its beginning is buffered before an origin is contacted, and it records whether its client failed to send it.
 //!
-//! Otherwise a client that sends slowly would hold one of the few connections to the origin for as long as it likes, and many such clients
-//! would hold all. And an aborted upload is not the origin's fault.
+//! Otherwise a client that sends slowly could use one of the few connections to the origin without limit, and many such clients could use
+//! all of them. And an aborted upload is not the origin's fault.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ pub(crate) const BUFFERED_BYTES: usize = 16 * 1024;
 ///
 /// # Errors
 ///
-/// Its client left off.
+/// The client aborted the body.
 pub(crate) async fn buffer_start(mut body: Body) -> Result<Body, BoxError> {
     let (mut pieces, mut len) = (VecDeque::new(), 0);
     while len < BUFFERED_BYTES {
@@ -54,12 +54,12 @@ pub(crate) async fn buffer_start(mut body: Body) -> Result<Body, BoxError> {
     }))
 }
 
-/// `body` of a gRPC call, once its first message has come, its [beginning](BUFFERED_BYTES), or `until` has ended. All of it if its end has
-/// come with that, so that the call's request is complete.
+/// Returns `body` of a gRPC call once its first message or its [beginning](BUFFERED_BYTES) has arrived, or `until` has ended. If the end of
+/// the body has arrived too, all of it is returned, so that the call's request is complete.
 ///
 /// # Errors
 ///
-/// Its client left off.
+/// The client aborted the body.
 pub(crate) async fn buffer_message(
     mut body: Body,
     mut until: BoxFuture<()>,
@@ -136,7 +136,7 @@ where
     })
 }
 
-/// A body of which the first pieces are here.
+/// A body whose first pieces have arrived.
 struct BufferedBody {
     pieces: VecDeque<Bytes>,
     /// Trailers after the pieces; there is no rest then.
@@ -188,7 +188,7 @@ impl ClientAborted {
 pub(crate) fn detect_client_abort(body: Body) -> (Body, ClientAborted) {
     let aborted = ClientAborted::default();
     let guarded = match body.try_clone() {
-        // All of it is here: nothing of it can break, and it can be sent again.
+        // The whole body has arrived: it cannot be aborted any more, and can be sent again.
         Some(body) => body,
         None => with_guard(body, aborted.clone(), |aborted| {
             aborted.0.store(true, Ordering::Relaxed);

@@ -26,13 +26,14 @@ use spdy_cache::body::Body as CacheBody;
 
 use crate::body::body_memory::MemoryReservation;
 
-/// Bytes that the writer of a streamed recording may be ahead of its slowest reader. Each recording may hold this much without a claim.
+/// Bytes that the writer of a streamed recording may be ahead of its slowest reader. Each recording may use this much memory without a
+/// reservation.
 pub(crate) const STREAM_WINDOW_BYTES: usize = 64 * 1024;
 
 /// Memory of a piece in addition to its bytes.
 const PIECE_OVERHEAD: usize = 64;
 
-/// The writer's end. Dropped before its end, its readers' bodies break off.
+/// The writer's end. If it is dropped before the end, the bodies of its readers end with an error.
 #[derive(Debug)]
 pub struct SharedBodyWriter {
     shared: Arc<Mutex<SharedBodyState>>,

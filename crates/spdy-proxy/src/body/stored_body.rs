@@ -1,5 +1,5 @@
 //! Reads a stored body piece by piece. The cache counts it while the reader reads (spdy-cache/tiers/memory_store.rs), even after eviction.
-//! So what slow readers hold is within the cache's limit.
+//! So the memory of slow readers is within the cache's limit.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub fn range(body: &CacheBody, range: Range<u64>) -> Body {
     }
 }
 
-/// `parts` of `body`, one after the other.
+/// `parts` of `body`, in their order.
 ///
 /// # Panics
 ///

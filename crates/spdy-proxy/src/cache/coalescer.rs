@@ -31,7 +31,7 @@ use crate::expiring_map::ExpiringMap;
 
 /// How long a key is remembered after its response was for one client only.
 const PRIVATE_TTL: Duration = Duration::from_secs(10);
-/// Most keys that are remembered this way.
+/// Maximum number of keys that are remembered this way.
 const MAX_PRIVATE_KEYS: usize = 4096;
 
 /// All pending fetches. `K` is the key of a request, `T` the response that a leader shares.

@@ -42,9 +42,9 @@ const OVERHEAD: u64 = 256;
 const MAX_INLINE_ENCODE_BYTES: u64 = 32 * 1024;
 /// Bytes of a longer body that are encoded before other tasks run.
 const ENCODE_CHUNK_BYTES: usize = 16 * 1024;
-/// Most longer bodies that are encoded at the same time.
+/// Maximum number of longer bodies that are encoded at the same time.
 const MAX_CONCURRENT_ENCODINGS: usize = 64;
-/// Most bodies in use that are skipped to find one to evict.
+/// Maximum number of bodies in use that are skipped to find one to evict.
 const MAX_SKIPPED: usize = 64;
 
 /// A body under a coding.
@@ -58,7 +58,7 @@ pub enum EncodedLookup {
     Unavailable,
 }
 
-/// What is made from a stored body.
+/// The result that is made from a stored body.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Representation {
     /// The same under this coding.
@@ -459,7 +459,7 @@ mod tests {
         assert_eq!(encoded, Body::copy_of(&encode(&[text], Coding::Gzip)));
     }
 
-    /// Variants evicted each other's encodings, and every hit was encoded again.
+    /// Otherwise variants would evict each other's encodings, and every hit would be encoded again.
     #[test]
     fn encodings_of_variants_are_kept_until_bodies_are_dropped() {
         let encodings = no_encodings(10_000);
@@ -498,7 +498,7 @@ mod tests {
         assert!(encodings.lock().weight() <= 2 * weight);
     }
 
-    /// A body that was evicted while it was in use was counted nowhere.
+    /// Otherwise a body that is evicted while it is in use would not be counted.
     #[test]
     fn encodings_in_use_count_and_force_identity_when_full() {
         let (body, weight, encodings) = room_for_two();
@@ -526,7 +526,7 @@ mod tests {
         text
     }
 
-    /// Holds spawned tasks until a test runs them.
+    /// Stores spawned tasks until a test runs them.
     #[derive(Clone, Default)]
     struct ByHand(Arc<Mutex<Vec<BoxFuture<()>>>>);
 
@@ -544,7 +544,7 @@ mod tests {
         }
     }
 
-    /// All of it was encoded in the turn of one request, and no other task ran meanwhile.
+    /// Otherwise all of it would be encoded in the turn of one request, and no other task would run meanwhile.
     #[test]
     fn long_body_is_encoded_once_in_background_for_all_readers() {
         let tasks = ByHand::default();

@@ -39,7 +39,7 @@ impl MemoryStore {
             .ok()
     }
 
-    /// Sets the most bytes that each site may hold, by name. Sites that hold more are reduced at once.
+    /// Sets the maximum bytes of each site, by name. Sites that use more are reduced at once.
     pub fn set_site_bytes(&self, quotas: BTreeMap<String, u64>) {
         let mut store = self.0.write();
         store.set_site_bytes(quotas);

@@ -1,8 +1,8 @@
 //! Remembers failed requests for third-party resources: for ten seconds they are not requested again.
 //!
 //! The cache does not store refusals and responses that are not served, and many clients may load the page that names the resource. Each of
-//! them would cause a request to the host. An entry holds the reason, not the first client's response: a client that loads the resource in
-//! another way is checked separately.
+//! them would cause a request to the host. An entry contains the reason, not the first client's response: a client that loads the resource
+//! in another way is checked separately.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::upstream::error::UpstreamError;
 
 /// Lifetime of an entry.
 const NEGATIVE_TTL: Duration = Duration::from_secs(10);
-/// Most entries.
+/// Maximum number of entries.
 const MAX_NEGATIVE_ENTRIES: usize = 4096;
-/// Most header bytes of an entry; with more, no entry is made.
+/// Maximum header bytes of an entry; with more, no entry is made.
 const MAX_NEGATIVE_HEADER_BYTES: usize = 1024;
 
 /// Why a request failed.

@@ -40,7 +40,7 @@ pub struct PurgeRequest {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PurgeCount(pub usize);
 
-/// Most groups that one response may invalidate; with more, its whole origin is purged (RFC 9875 §2.1 requires at least 32).
+/// Maximum number of groups that one response may invalidate; with more, its whole origin is purged (RFC 9875 §2.1 requires at least 32).
 const MAX_GROUPS: usize = 32;
 
 impl Cache {

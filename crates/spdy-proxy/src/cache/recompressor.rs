@@ -1,6 +1,6 @@
-//! Compresses stored texts again, as small as Brotli can, and converts stored images to WebP. That takes seconds for a large one, so a thread of
-//! its own does it, one body after the other, and rests as long as it has worked. It does so for bodies that were requested again after they
-//! were stored.
+//! Compresses stored texts again, as small as Brotli can, and converts stored images to WebP. That takes seconds for a large body, so a
+//! separate thread does it for one body at a time, and pauses as long as it has worked. It does so for bodies that were requested again
+//! after they were stored.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,9 +24,10 @@ pub(super) const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
 /// The longest body that is a job, bytes.
 const MAX_BODY_BYTES: u64 = MAX_TEXT_BYTES as u64;
 const _: () = assert!(MAX_IMAGE_BYTES == MAX_BODY_BYTES);
-/// The most bytes of stored bodies that wait. They are held until then. Another one becomes a job when it is requested again.
+/// Maximum bytes of stored bodies that wait. They stay in memory until then. Above it, another body becomes a job when it is requested
+/// again.
 const MAX_WAITING_BYTES: u64 = 8 * 1024 * 1024;
-/// What a waiting body counts at least, bytes.
+/// Minimum weight of a waiting body, bytes.
 const MIN_JOB_BYTES: u64 = 64 * 1024;
 /// A text is kept if it saves this part of the bytes: one in 32.
 const MIN_SAVED_PART_OF_TEXT: u64 = 32;
@@ -44,7 +45,7 @@ pub(crate) enum Recompression {
 }
 
 impl Recompression {
-    /// What the result is.
+    /// The kind of the result.
     pub(crate) fn result(self) -> Representation {
         match self {
             Self::Text(_) => Representation::Coded(Coding::Brotli),

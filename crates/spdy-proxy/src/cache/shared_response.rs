@@ -1,4 +1,4 @@
-//! What the leader of a fetch shares with its followers.
+//! The response that the leader of a fetch shares with its followers.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -42,7 +42,7 @@ impl SharedResponse {
 }
 
 impl CoalesceKey {
-    /// For requests for `key`, whatever its variants are.
+    /// For requests for `key`, with any variants.
     pub(crate) fn of(key: &Key) -> Self {
         let variant = Vec::new();
         Self {

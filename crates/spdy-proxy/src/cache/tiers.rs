@@ -1,4 +1,4 @@
-//! Stores responses in tiers: memory, the disk behind it, and a tier behind that which several machines share.
+//! Stores responses in tiers: memory, then the disk, then a tier that several machines share.
 //!
 //! ```text
 //!  a miss ──▶ disk ──▶ shared ──▶ the origin        a response that is found is copied into the tiers before it
@@ -72,7 +72,7 @@ pub(crate) struct BodyLimits {
 }
 
 impl Cache {
-    /// An empty cache. A site may hold as many bytes in memory as `site_bytes` has under its name.
+    /// An empty cache. The limit of a site in memory is the entry of `site_bytes` for its name.
     pub(crate) fn new(
         config: &CacheConfig,
         site_bytes: BTreeMap<String, u64>,

@@ -220,10 +220,10 @@ impl OriginExchange {
             strip_conditions(&mut headers);
         }
         if body.size_hint().exact() == Some(0) {
-            // Without content there is nothing to wait with (RFC 9110 §10.1.1).
+            // Without content, the client holds nothing back (RFC 9110 §10.1.1).
             headers.remove(header::EXPECT);
         }
-        // Not the length that the client stated: an origin would wait for that, and take the next request for content.
+        // Not the length that the client stated: an origin would wait for that many bytes, and read the next request as content.
         match body.size_hint().exact() {
             // Some origins respond with 411 if a method that expects content has no length (RFC 9110 §8.6).
             Some(0) if !needs_content_length_zero(&self.fetch.request.head.method) => {
@@ -300,7 +300,7 @@ impl OriginExchange {
         }
     }
 
-    /// How early hints get to the client of the request for `at`, and its URL; `None` if no client accepts them.
+    /// The sender of early hints to the client of the request for `at`, and its URL; `None` if no client accepts them.
     fn hints_of<'a>(&self, at: &'a ProxyRequest) -> Option<(&'a OriginHints, Url)> {
         let is_for_client = self.fetch.purpose == FetchPurpose::Client && at.proxied.is_none();
         let hints = at.origin_hints.as_ref().filter(|_| is_for_client)?;

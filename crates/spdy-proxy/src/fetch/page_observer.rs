@@ -1,4 +1,4 @@
-//! What a fetch reports of a page or a style sheet while it arrives. The prefetcher is the observer: it starts more fetches.
+//! The events that a fetch reports while a page or a style sheet arrives. The prefetcher is the observer: it starts more fetches.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::fetch::context::FetchContext;
 use crate::request::prefetch_step::PrefetchBudget;
 use crate::request::proxy_request::ProxyRequest;
 
-/// Is informed of pages and style sheets. It gets the context with each call and does not keep it: the context holds the observer.
+/// Is informed of pages and style sheets. It gets the context with each call and does not keep it: the context contains the observer.
 pub(crate) trait PageObserver: std::fmt::Debug + Send + Sync {
     /// A response to `request` begins. Gives what may be prefetched for it.
     fn begin(&self, request: &ProxyRequest) -> PagePrefetches;

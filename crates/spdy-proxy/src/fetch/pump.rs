@@ -39,7 +39,7 @@ use crate::telemetry::spans::{BROKEN, OpenSpan};
 /// How long the first bytes of a page wait for its encoding when no more bytes come. After that they are sent, rewritten as far as possible
 /// without the encoding. The time is long enough for two writes of an origin to arrive as one.
 const MAX_PAGE_START_DELAY: Duration = Duration::from_millis(20);
-/// The most references of one page that are recorded.
+/// Maximum number of recorded references of one page.
 const MAX_PAGE_REFERENCES: usize = 256;
 
 /// A body on its way from an origin into a recording.
@@ -353,7 +353,7 @@ enum PumpEvent {
     StoreTimeout,
 }
 
-/// Decides when other tasks run: a reader can send what there is, and no task waits for the end of a long page.
+/// Decides when other tasks run: a reader can send the available bytes, and no task waits for the end of a long page.
 #[derive(Debug, Default)]
 struct YieldPolicy {
     /// There was some text.

@@ -1,4 +1,4 @@
-//! Reads what a browser obeys of Exif: the orientation, and the size that replaces that of the pixels.
+//! Reads the Exif data that browsers obey: the orientation, and the size that replaces that of the pixels.
 
 /// `Orientation`: 1 is upright.
 const ORIENTATION: u16 = 0x0112;

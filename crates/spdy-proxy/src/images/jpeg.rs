@@ -53,7 +53,7 @@ pub(super) fn decode(image: &[u8]) -> Option<Pixels> {
     })
 }
 
-/// What segments before the first scan say of the image.
+/// The metadata in the segments before the first scan.
 #[derive(Debug, Default)]
 struct Metadata<'a> {
     exif: Option<&'a [u8]>,

@@ -6,10 +6,10 @@
 //!  jpeg.rs  JPEG ──┘
 //! ```
 //!
-//! Images come from strangers. Decoders in Rust read them, within the limits of `limits.rs`. The encoder is libwebp, which is C. It only gets
+//! Images are untrusted. Decoders in Rust read them, within the limits of `limits.rs`. The encoder is libwebp, which is C. It only gets
 //! pixels of a checked size.
 //!
-//! An image is left alone if a browser would show the result at another size, turned, in other colours, or not moving.
+//! An image is not converted if a browser would show the result at another size, turned, in other colours, or not moving.
 
 pub mod convert;
 mod exif;

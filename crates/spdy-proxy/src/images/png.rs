@@ -1,4 +1,4 @@
-//! Decodes PNG images whose pixels WebP can hold exactly.
+//! Decodes PNG images whose pixels WebP can represent exactly.
 
 use std::io::Cursor;
 
@@ -18,7 +18,7 @@ const KNOWN_CHUNKS: [&[u8; 4]; 18] = [
     b"bKGD", b"hIST", b"pHYs", b"sPLT", b"tEXt", b"zTXt", b"iTXt", b"tIME",
 ];
 
-/// The pixels of `image`; `None` if it is malformed, past a limit, or WebP cannot hold it exactly.
+/// The pixels of `image`; `None` if it is malformed, past a limit, or WebP cannot represent it exactly.
 pub(super) fn decode(image: &[u8]) -> Option<Pixels> {
     let chunks = chunks(image)?;
     let has = |name: &[u8; 4]| chunks.contains(&name);

@@ -16,9 +16,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Attempts of one client that wait or are being checked.
+/// Maximum number of attempts of one client that wait or are being checked.
 pub(crate) const MAX_ATTEMPTS_AT_A_TIME: usize = 2;
-/// Attempts of all clients that wait.
+/// Maximum number of waiting attempts of all clients.
 const MAX_WAITING: usize = 64;
 /// How long an attempt waits for its turn.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(10);

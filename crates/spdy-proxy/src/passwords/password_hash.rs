@@ -17,7 +17,7 @@ use crate::token::constant_time_eq;
 
 /// The highest cost of bcrypt: about a second of a CPU.
 const MAX_BCRYPT_COST: u32 = 14;
-/// The most rounds of SHA-crypt: about a second of a CPU.
+/// The maximum number of rounds of SHA-crypt: about a second of a CPU.
 const MAX_ROUNDS: u32 = 1_000_000;
 
 /// One hash of a password. It is never printed.
@@ -84,7 +84,7 @@ impl PasswordHash {
         }
     }
 
-    /// Whether it takes microseconds, whatever the password is.
+    /// Whether it takes microseconds, for any password.
     pub(crate) fn is_cheap(&self) -> bool {
         matches!(self, Self::Sha1(_))
     }

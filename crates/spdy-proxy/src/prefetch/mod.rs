@@ -1,4 +1,4 @@
-//! What is fetched before a client requests it, and its budgets.
+//! Prefetching: resources that are fetched before a client requests them, and the budgets.
 
 pub(crate) mod accept_history;
 pub(crate) mod backoff;

@@ -10,14 +10,14 @@ use crate::body::decoder::Decoder;
 
 /// The longest script that is read, bytes of its text.
 const MAX_SCRIPT_BYTES: usize = 4 * 1024 * 1024;
-/// The most imports of one script that are stored.
+/// Maximum number of imports of one script that are stored.
 const MAX_IMPORTS: usize = 256;
 /// The text that is searched at a time, bytes.
 const WINDOW_BYTES: usize = 32 * 1024;
 /// The text before it that is searched again: a specifier may begin there. More than the longest specifier.
 const OVERLAP_BYTES: usize = 4 * 1024;
 
-/// The most scripts that are read at a time.
+/// Maximum number of scripts that are read at a time.
 const MAX_READS: usize = 16;
 
 /// Counts the scripts that are being read.
@@ -25,7 +25,7 @@ const MAX_READS: usize = 16;
 pub(crate) struct ModuleReads(Arc<()>);
 
 impl ModuleReads {
-    /// Begins another one, until the result is dropped; `None` if there are too many.
+    /// Counts one more script, until the result is dropped; `None` if there are too many.
     pub(crate) fn begin(&self) -> Option<Arc<()>> {
         (Arc::strong_count(&self.0) <= MAX_READS).then(|| self.0.clone())
     }

@@ -1,5 +1,5 @@
-//! Chooses what is pushed or hinted with a page, and in which order: its style sheets, what only they and its modules name, its scripts and
-//! fonts, and what else clients requested.
+//! Chooses what is pushed or hinted with a page, and in which order: its style sheets, the resources that only they and its modules name,
+//! its scripts and fonts, and other resources that clients requested.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -12,13 +12,13 @@ use crate::prefetch::document_references::{
 };
 use crate::prefetch::reference_walk::MAX_VISITS;
 
-/// The most resources of one page that only a sheet or a module names. The rest of the hints is for others.
+/// Maximum number of resources of one page that only a sheet or a module names. The rest of the hints is for other resources.
 pub(super) const MAX_DEEP: usize = 12;
 
 /// A resource that may be pushed or hinted with a page.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// It, by its URL in full.
+    /// The resource, by its full URL.
     pub resource: PushCandidate,
     /// The text that names exactly this URL.
     pub named_by: NamedBy,

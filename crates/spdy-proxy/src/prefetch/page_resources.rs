@@ -63,8 +63,8 @@ impl Default for PageResources {
 }
 
 impl PageResources {
-    /// This variant of the public page at `url` names these. By another of the site's names it is another page: what it names
-    /// in full is one's own origin, and the other's not.
+    /// Records the references of this variant of the public page at `url`. Under another name of the site it is another page, because a
+    /// full URL may be of the page's own origin under one name and not under the other.
     pub fn record_page(
         &self,
         url: &str,
@@ -124,7 +124,7 @@ impl PageResources {
         documents.scripts.insert(&key, &[], contents);
     }
 
-    /// This variant of the page at `url` is not public any more.
+    /// Removes this variant of the page at `url`, which is not public any more.
     pub fn forget_page(&self, url: &str, variant: &[u8]) {
         self.documents().pages.remove(url, variant);
     }
@@ -150,9 +150,9 @@ impl PageResources {
             .is_empty()
     }
 
-    /// What may be pushed or hinted with this variant of the page at `page`, of `home`: first its style sheets, then what only they and its
-    /// modules name, its scripts and fonts, and what else clients requested. `None` if the recorded references are not those of
-    /// `text`.
+    /// The resources that may be pushed or hinted with this variant of the page at `page`, of `home`: first its style sheets, then the
+    /// resources that only they and its modules name, its scripts and fonts, and other resources that clients requested. `None` if the
+    /// recorded references are not those of `text`.
     #[must_use]
     pub fn candidates(
         &self,
@@ -227,7 +227,7 @@ impl PageResources {
         }
     }
 
-    /// A client at `from` was pushed `target` with the page at `page`, and took all of it.
+    /// Records that a client at `from` received all of `target` as a push with the page at `page`.
     pub fn record_accepted_push(&self, from: Option<IpAddr>, page: &str, target: &str) {
         self.learned().record_push(from, page, target);
     }

@@ -33,7 +33,8 @@ use crate::rewrite::rewrite_facts::RewriteFacts;
 use crate::sites::site::Site;
 use crate::telemetry::counters::CounterFamily;
 
-/// The most references of one page or sheet that are looked up for a prefetch. Most resources of a page that was served before are stored.
+/// Maximum number of references of one page or sheet that are looked up for a prefetch. Most resources of a page that was served before are
+/// stored.
 pub(crate) const MAX_PREFETCH_LOOKUPS: usize = 1024;
 /// The longest chain of prefetches: a page's sheet, the sheet that it imports, and its images. An endless chain of imports is not followed.
 const MAX_PREFETCH_DEPTH: u8 = 3;
@@ -200,8 +201,8 @@ impl Prefetcher {
         self.prefetch_references(context, request, &mut prefetches, &unknown);
     }
 
-    /// Loads `request` into memory for a later request, unless it is there, was of no use or is being fetched. It is fetched, and counted
-    /// so, only if neither the disk nor the shared tier has it.
+    /// Loads `request` into memory for a later request, unless it is in memory, was useless before, or is being fetched. It is fetched, and
+    /// counted as fetched, only if neither the disk nor the shared tier has it.
     fn start(
         &self,
         context: &Arc<FetchContext>,

@@ -18,9 +18,9 @@ use crate::prefetch::document_references::{
 
 /// The longest chain of sheets and modules below a page that is followed.
 pub(super) const MAX_DEPTH: usize = 8;
-/// The most sheets and scripts of one page that are followed.
+/// Maximum number of sheets and scripts of one page that are followed.
 pub(super) const MAX_DOCUMENTS_PER_PAGE: usize = 128;
-/// The most references of one page that are visited, with imports from other hosts and of all variants.
+/// Maximum number of references of one page that are visited, with imports from other hosts and of all variants.
 pub(super) const MAX_VISITS: usize = 4096;
 
 /// A document to visit: what it references, its URL if it is a script, and its depth below the page.

@@ -45,7 +45,7 @@ pub(crate) fn check(
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NeedsPassword;
 
-/// The credentials that a client sent, and where they must be right.
+/// The credentials that a client sent, and the files in which they must be right.
 #[derive(Debug)]
 pub(crate) struct CredentialCheck {
     pub(crate) credentials: BasicCredentials,

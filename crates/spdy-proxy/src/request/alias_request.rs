@@ -1,6 +1,6 @@
 //! A request for an alias of another host: the host, the cache key, and the request for the host.
 //!
-//! The operator listed the host, and the alias stands for that host only (`spdy-rewrite/rules/host_aliases.rs`). Its stored responses are
+//! The operator listed the host, and the alias represents that host only (`spdy-rewrite/rules/host_aliases.rs`). Its stored responses are
 //! separate from those of proxied URLs: a response may depend on the requesting origin.
 
 use std::net::IpAddr;

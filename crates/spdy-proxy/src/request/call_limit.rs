@@ -64,7 +64,7 @@ impl ClientCalls {
 }
 
 impl OpenCall {
-    /// `response`, with whose end the call ends.
+    /// `response`; the call ends when the response ends.
     pub(crate) fn until_end_of(self, response: Response<Body>) -> Response<Body> {
         if response.body().is_end_stream() {
             self.end();

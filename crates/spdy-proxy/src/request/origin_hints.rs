@@ -15,9 +15,9 @@ use url::Url;
 
 use crate::sites::path_rules::PathRule;
 
-/// The most 103 responses of one origin response that are passed.
+/// Maximum number of 103 responses of one origin response that are passed.
 const MAX_HEADS: usize = 8;
-/// The most `Link` fields of one origin response that are passed.
+/// Maximum number of `Link` fields of one origin response that are passed.
 const MAX_LINKS: usize = 64;
 /// The fields of a 103 that are used: a page's policies and its links.
 const HINT_FIELDS: [HeaderName; 2] = [header::CONTENT_SECURITY_POLICY, header::LINK];
@@ -41,7 +41,7 @@ pub(crate) struct OriginHints {
     passed: Arc<Mutex<PassedHints>>,
 }
 
-/// What of one response was passed.
+/// The hints of one response that were passed.
 #[derive(Debug, Default)]
 struct PassedHints {
     heads: usize,
@@ -94,7 +94,7 @@ impl OriginHints {
             }
         }
         if let Some(rules) = rules {
-            // As the page will be: its own head comes later.
+            // The page is assumed to be HTML, because its own head comes later.
             let html = HeaderValue::from_static("text/html");
             fields.insert(header::CONTENT_TYPE, html);
             let status = StatusCode::OK;

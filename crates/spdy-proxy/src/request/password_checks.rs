@@ -1,4 +1,4 @@
-//! Verifies passwords in threads of their own, a few at a time, so that requests with wrong ones cannot use all CPUs.
+//! Verifies passwords in separate threads, a few at a time, so that requests with wrong ones cannot use all CPUs.
 //!
 //! ```text
 //!  credentials ── verified before ──▶ allowed, without a hash
@@ -47,7 +47,7 @@ pub(crate) struct PasswordChecks {
     pending: Arc<Mutex<Vec<PendingCheck>>>,
 }
 
-/// Credentials that a client sent, and where they must be right.
+/// The credentials that a client sent, and the files in which they must be right.
 #[derive(Debug)]
 struct Attempt {
     client: Option<IpAddr>,
@@ -125,7 +125,7 @@ impl PasswordChecks {
             {
                 return result;
             }
-            // The client left that made the attempt.
+            // The client that made the attempt has left.
         }
     }
 
@@ -182,7 +182,7 @@ impl PasswordChecks {
             return CheckResult::Busy;
         }
         let result = result.wait_for(Option::is_some).await;
-        // Without one, the check has panicked.
+        // Without a result, the check has panicked.
         result
             .ok()
             .and_then(|result| *result)

@@ -180,7 +180,7 @@ impl ProxyRequest {
         let client_certificate: Option<ClientCertificate> = head.extensions.get().cloned();
         let mut head = head;
         head.extensions.clear();
-        // A field of another client is removed before the origin gets the request, and says nothing.
+        // From an untrusted client these fields are removed before the origin gets the request, so they identify no user.
         let is_identified = match is_from_trusted {
             true => has_proxy_identity(&head.headers),
             false => client_certificate.is_some(),
@@ -333,7 +333,7 @@ impl ProxyRequest {
     ) -> Result<(Key, Uri), RequestRejection> {
         let unusable = || RequestRejection::Target(proxied.target().to_owned());
         let uri = proxied.url().as_str().parse().map_err(|_| unusable())?;
-        // A page can read what it loads with CORS. Such a request has an Origin, so its response has a key of its own.
+        // A page can read what it loads with CORS. Such a request has an Origin, so its response has its own key.
         let rules = match load.sends_origin() {
             true => format!("{} cors", site.rules.tag()),
             false => site.rules.tag().to_owned(),

@@ -30,8 +30,8 @@ impl StreamTraits {
         }
     }
 
-    /// States in `headers`, the fields for the origin, that trailers are accepted. Some origins send none to others, and servers of gRPC
-    /// reject a call without it.
+    /// States in `headers`, the fields for the origin, that trailers are accepted. Some origins send none to other clients, and servers of
+    /// gRPC reject a call without it.
     pub(crate) fn announce(self, headers: &mut HeaderMap) {
         if self.is_grpc || self.states_trailers {
             headers.insert(header::TE, HeaderValue::from_static("trailers"));

@@ -1,4 +1,4 @@
-//! A key of the site's own, for tests that stand under their code.
+//! A key of the site's own, for unit tests.
 
 use spdy_cache::key::{Key, KeyParts};
 

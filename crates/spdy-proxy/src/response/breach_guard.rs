@@ -1,4 +1,4 @@
-//! Guards against BREACH: a response that may hold a secret beside text from an attacker is not compressed here.
+//! Guards against BREACH: a response that may contain a secret next to text from an attacker is not compressed here.
 //!
 //! ```text
 //!  page of an attacker ─▶ the client's browser ──▶ GET /search?q=csrf=a   with the client's cookies
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Compression encodes repeated text in fewer bytes, so the length of a response shows whether an attacker's guess occurs in it. A response
-//! that every client may have holds no client's secret. For a response to one client only, the origin decides: what it encoded is encoded
-//! again, and what it did not encode stays uncoded. A stored response that is selected by cookies is also for one client only. A response
-//! for a path that needs a password counts as one to a request with credentials, also if the origin does not get them.
+//! that every client may have contains no client's secret. For a response to one client only, the origin decides: what it encoded is
+//! encoded again, and what it did not encode stays uncoded. A stored response that is selected by cookies is also for one client only. A
+//! response for a path that needs a password counts as one to a request with credentials, also if the origin does not get them.
 
 use http::{HeaderMap, HeaderName, header};
 

@@ -62,8 +62,9 @@ pub(crate) fn accepts_webp(headers: &HeaderMap, format: ImageFormat) -> bool {
     webp.is_some_and(|webp| webp > 0.0 && webp >= original)
 }
 
-/// Removes a range from a request with `headers` for an image if the range depends on a date. The client may hold a part of a WebP image, which has
-/// the date of the original: so it is no strong validator (RFC 9110 §8.8.2.2). The tag of a WebP image is weak and never allows a range.
+/// Removes a range from a request with `headers` for an image if the range depends on a date. The client may have a part of a WebP image,
+/// which has the date of the original: so it is no strong validator (RFC 9110 §8.8.2.2). The tag of a WebP image is weak and never allows a
+/// range.
 pub(crate) fn remove_dated_range(conversion: ImageConversion, headers: &mut HeaderMap) {
     let is_dated = |condition: &HeaderValue| !condition.as_bytes().ends_with(b"\"");
     if conversion != ImageConversion::Off

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! It shows whether another client requested the resource before, and how far away the origin is. So only clients that send the token get
-//! it. The token has a request field of its own, which is not forwarded.
+//! it. The token has its own request field, which is not forwarded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl SharedTiming {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct OriginDuration(pub(crate) Duration);
 
-/// Where the time of a response went.
+/// The parts of the time of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimingBreakdown {
     /// The outcome of the request.

@@ -31,7 +31,7 @@ use crate::rewrite::page_rewriter::PageRewriter;
 use crate::rewrite::stylesheet_index::StylesheetResult;
 use crate::rewrite::stylesheet_rewriter::StylesheetRewriter;
 
-/// The most text that a page or a sheet may decode to, bytes.
+/// Maximum decoded length of a page or a sheet, bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// How a body is rewritten.
@@ -157,7 +157,7 @@ pub fn is_unrewritable_stylesheet(status: StatusCode, served: &HeaderMap) -> boo
     status == StatusCode::OK && essence(served) == "text/css" && skip_reason(served).is_some()
 }
 
-/// Why a response with these fields is not rewritten, whatever its type is.
+/// Why a response with these fields is not rewritten, for any type.
 fn skip_reason(headers: &HeaderMap) -> Option<PageSkipReason> {
     if headers.contains_key(header::CONTENT_RANGE) {
         Some(PageSkipReason::Partial)

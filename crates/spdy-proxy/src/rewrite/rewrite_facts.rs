@@ -24,9 +24,9 @@ use spdy_rewrite::response::rewritten_head;
 use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
-/// Most pinned sheets that are noted for a page.
+/// Maximum number of pinned sheets that are noted for a page.
 const MAX_PINS: usize = 64;
-/// Most preconnect hints that are noted for a page.
+/// Maximum number of preconnect hints that are noted for a page.
 const MAX_PRECONNECTS: usize = 16;
 /// Longest line of a note, bytes.
 const MAX_LINE_BYTES: usize = 1024;
@@ -69,7 +69,7 @@ impl PinnedStylesheet {
 
 impl RewriteFacts {
     /// Notes that the page pins the sheet at `url` with the integrity `metadata`, and the known `state` of the sheet. If it `is_guarded`,
-    /// [`CSP_GUARDED`] is noted instead: the sheet stays at its host, whatever is known of it.
+    /// [`CSP_GUARDED`] is noted instead: the sheet stays at its host in any case.
     ///
     /// Only the first note of a sheet with the same metadata is kept, and nothing is noted beyond the limits of a note.
     pub(crate) fn add_pin(

@@ -2,10 +2,10 @@
 //! rule.
 //!
 //! ```text
-//! bytes ── coding undone ──▶ held, up to 8 MiB ──▶ rewritten at its end      what became of it is known, and may be pinned
+//! bytes ── coding undone ──▶ held, up to 8 MiB ──▶ rewritten at its end      the result is known, and may be pinned
 //!                              │ longer
 //!                              ▼
-//!                            up to its last whole rule ──▶ rewritten, given; and so on
+//!                            up to its last whole rule ──▶ rewritten and returned; and so on
 //!                            no such place, or not UTF-8 ─▶ the rest passes as it came, if the sheet is the site's own;
 //!                                                           a proxied one is imported from its host instead
 //! ```
@@ -22,7 +22,7 @@ use spdy_rewrite::rules::Rules;
 use crate::body::decoder::{CodingError, Decoder};
 use crate::rewrite::stylesheet_index::StylesheetResult;
 
-/// The most text of a sheet that is buffered, bytes.
+/// Maximum length of the buffered text of a sheet, bytes.
 const MAX_BUFFER_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -192,7 +192,7 @@ mod tests {
         Arc::new(Rules::compile(&site, &config, None).expect("the rules are valid"))
     }
 
-    /// What a sheet of the site's own becomes of which 1000 bytes are held, and its references.
+    /// The result for a sheet of the site's own with a buffer of 1000 bytes, and its references.
     fn rewritten(text: &[u8], charset: Option<&str>) -> (Vec<u8>, usize, bool) {
         let rules = rules();
         rewrite(StylesheetContext::own(rules.site()), &rules, text, charset)
@@ -285,7 +285,7 @@ mod tests {
                 "what imports it is what no page pinned"
             );
         }
-        // What is not well-formed is read all the same.
+        // Text that is not well-formed is read anyway.
         let sheet = StylesheetContext::moved(&rules, &proxied, &proxied);
         let (output, ..) = rewrite(sheet, &rules, b"/* \xe9\xff */ a { b: url(/c.png) }", None);
         assert_eq!(

@@ -100,7 +100,7 @@ impl ConnectionHandler {
         Some([site.rules.site_origin(), target].concat())
     }
 
-    /// Completes `response` to a pending request before it is sent. `outcome` counts if the response has no outcome of its own.
+    /// Completes `response` to a pending request before it is sent. `outcome` is used if the response has no outcome yet.
     fn finish(
         &self,
         pending: PendingResponse,

@@ -290,7 +290,7 @@ impl Proxy {
         }))
     }
 
-    /// How early hints of the origin get to the client of the request with `head`; `None` if it accepts none.
+    /// The sender of the origin's early hints to the client of the request with `head`; `None` if it accepts none.
     fn origin_hints(&self, head: &request::Parts) -> Option<OriginHints> {
         if !self.push_config.early_hints {
             return None;
@@ -409,7 +409,7 @@ impl Proxy {
         let forward = result.forward();
         let stale_entry_at = |index: usize, conditional| {
             let object: Object = variants[index].clone();
-            // With a 304 it would stay as it was rewritten with the facts known then.
+            // After a 304 the page would stay as it was rewritten with the facts known at that time.
             let conditional = match self.start_refetch(&request, object.stored(), true) {
                 true => Conditional::default(),
                 false => conditional,

@@ -116,7 +116,7 @@ impl Proxy {
                             coalesce_key = other;
                             continue;
                         }
-                        // It came too late for this request, and is too late for all later ones.
+                        // The shared response is stale for this request, and for all later ones.
                         None if shared.is_stale(now) && may_rejoin => {
                             may_rejoin = false;
                             self.cache.coalescer.supersede(&coalesce_key, &shared);
@@ -174,7 +174,7 @@ impl Proxy {
         body: Body,
         forward: Option<Forward>,
     ) -> Response<Body> {
-        // No origin is asked for a file.
+        // No origin is contacted for a file.
         if !request.is_for_folder()
             && let Some(refused) = self.reject_over_rate(&request)
         {

@@ -163,7 +163,7 @@ impl PushAndHints {
     }
 
     /// Waits a short time for the end of the page that is the response to `tracked`, if clients are known to request more than it names.
-    /// What is hinted with the response must be named by this very text.
+    /// Resources that are hinted with the response must be named by this text.
     pub(super) async fn wait_for_text(
         &self,
         tracked: Option<&TrackedRequest>,
@@ -543,7 +543,7 @@ impl PushAndHints {
             && let Some(already) = head.extensions.get::<HintedUrls>()
             && let Ok(page) = Url::parse(page)
         {
-            // As the links of the origin are recorded: absolute.
+            // Absolute URLs, as for the links of the origin.
             for url in hinted.iter().filter_map(|target| page.join(target).ok()) {
                 already.insert(url.as_str());
             }
@@ -568,8 +568,8 @@ fn hint_rank(kind: Kind) -> u8 {
     }
 }
 
-/// Whether a response with this status is about the page. A 206 and a 304 are about what the client has of it; other errors are about
-/// the request, or about the origin.
+/// Whether a response with this status is about the page. A 206 and a 304 are about the client's copy of it; other errors are about the
+/// request, or about the origin.
 fn is_about_page(status: StatusCode) -> bool {
     let is_refusal = matches!(
         status,

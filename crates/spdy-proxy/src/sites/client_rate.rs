@@ -7,7 +7,7 @@
 //!
 //! Without it, a client that requests new URLs, each with another query string, could make origins work as fast as it can write. The limit
 //! is for an IPv4 address, or a /56 of IPv6, the size of one household. When the table is full, clients with a full budget are removed,
-//! which changes nothing for them. A client that still finds no room shares one budget with all others that do not.
+//! which changes nothing for them. Clients for which there is still no room share one budget.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,7 +18,7 @@ use spdy_clock::Instant;
 
 /// Seconds for which tokens are saved up.
 const BURST_SECONDS: i64 = 5;
-/// Clients with a budget of their own.
+/// Maximum number of clients with their own budget.
 const MAX_CLIENTS: usize = 64 * 1024;
 /// The least time between two sweeps of the table.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ pub(crate) struct ClientRateLimit {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Clients without an entry of their own share `None`.
+    /// Clients without their own entry share `None`.
     budgets: BTreeMap<Option<IpAddr>, TokenBucket>,
     last_sweep: Option<Instant>,
 }
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(admitted(&rate, "192.0.2.4", T0), 50);
         assert_eq!(admitted(&rate, "192.0.2.5", T0), 0, "the same budget");
         assert_eq!(rate.table.lock().budgets.len(), 3 + 1);
-        // When the others have saved all again there is room.
+        // When the other clients have their full budget again, there is room.
         let later = T0 + Duration::from_secs(5);
         assert_eq!(admitted(&rate, "192.0.2.5", later), 50);
         assert_eq!(admitted(&rate, "192.0.2.4", later), 50);

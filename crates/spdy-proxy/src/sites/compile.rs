@@ -27,7 +27,7 @@ pub enum SiteError {
     Rules {
         /// Its first name.
         site: String,
-        /// What is wrong.
+        /// The error.
         error: RulesError,
     },
     /// Its name does not make a valid URL.
@@ -35,7 +35,7 @@ pub enum SiteError {
     Name {
         /// Its first name.
         site: String,
-        /// What is wrong.
+        /// The error.
         error: url::ParseError,
     },
     /// An error page cannot be read.
@@ -45,7 +45,7 @@ pub enum SiteError {
         site: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         error: io::Error,
     },
     /// A rule for a path cannot be used.
@@ -53,7 +53,7 @@ pub enum SiteError {
     Path {
         /// Its first name.
         site: String,
-        /// What is wrong.
+        /// The error.
         error: PathRuleError,
     },
     /// A name of a site shares cookies with the zone of the aliases.
@@ -63,7 +63,7 @@ pub enum SiteError {
         site: String,
         /// The zone.
         zone: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }

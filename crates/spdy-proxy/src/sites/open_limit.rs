@@ -1,4 +1,4 @@
-//! Limits how many of something that lasts are open, such as WebSockets: in total, and of one client.
+//! Limits the number of open long-lived objects, such as WebSockets: in total, and of one client.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::sites::client_rate;
 
-/// What is open. Clones are the same.
+/// The open objects. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenLimit(Arc<Mutex<OpenCounts>>);
 
@@ -40,7 +40,7 @@ impl OpenLimit {
         self.0.lock()
     }
 
-    /// How many there are.
+    /// The number of open objects.
     pub(crate) fn count(&self) -> usize {
         self.lock().count
     }

@@ -37,7 +37,7 @@ pub struct PathRule {
     origin: Option<Url>,
     /// Whether requests for the path reach the server of the site, so that the site's rules apply to the path there.
     is_site_origin: bool,
-    /// What takes the place of the path in requests to the origin.
+    /// The path that replaces it in requests to the origin.
     origin_path: Option<String>,
     allow: Option<Vec<IpNet>>,
     deny: Vec<IpNet>,
@@ -54,7 +54,7 @@ pub struct PathRule {
     pub(crate) store: bool,
     ttl_s: Option<u32>,
     ignore_query: Vec<String>,
-    /// What of the rules changes stored responses, as part of their keys.
+    /// The part of the rule that changes stored responses; it is part of their keys.
     tag: String,
 }
 
@@ -69,7 +69,7 @@ pub enum PathRuleError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         error: io::Error,
     },
 }
@@ -372,7 +372,7 @@ impl PathRule {
         }
     }
 
-    /// What of the rule changes stored responses, as part of their keys.
+    /// The part of the rule that changes stored responses; it is part of their keys.
     pub(crate) fn tag(&self) -> &str {
         &self.tag
     }

@@ -66,7 +66,7 @@ pub struct Site {
     pub rules: Arc<Rules>,
     /// The policies of its pages.
     pub pages: Arc<PagePolicies>,
-    /// What its requests and its origin did.
+    /// Counters of its requests and its origin.
     pub counters: Arc<SiteCounters>,
 }
 
@@ -151,7 +151,7 @@ impl Site {
         self.names.iter().map(String::as_str)
     }
 
-    /// Whether it has `host`, in lower case, under one of its names.
+    /// Whether one of its names matches `host`, which is in lower case.
     fn has_name(&self, host: &str) -> bool {
         let mut names = self.names.iter();
         names.any(|name| site_names::matches(name, host))

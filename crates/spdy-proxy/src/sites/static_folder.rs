@@ -51,7 +51,7 @@ pub(crate) struct StaticFolder {
 /// Why a file that may exist cannot be read.
 struct Unreadable(PathBuf, io::Error);
 
-/// What a request is answered from.
+/// The source of a response.
 enum Found {
     File(OpenFile),
     /// A folder that was requested without its final slash.

@@ -57,7 +57,7 @@ pub struct AccessLogEntry {
     pub time_to_head: Duration,
     /// From the request to the end of the response.
     pub duration: Duration,
-    /// Bytes of the body, under its coding, that the client's connection took; it may have lost the last of them.
+    /// Bytes of the body, under its coding, that the client's connection accepted; it may have lost the last of them.
     pub bytes: u64,
     /// How the body ended.
     pub body_end: BodyEnd,
@@ -154,7 +154,7 @@ impl BodyEnd {
 /// An entry that is written when a body has ended.
 pub(crate) struct PendingLogEntry {
     pub(crate) log: AccessLog,
-    /// What is known when the head is sent.
+    /// The part of the entry that is known when the head is sent.
     pub(crate) entry: AccessLogEntry,
     pub(crate) began: Instant,
     /// Set when the program drops the client's connection.
@@ -190,7 +190,7 @@ pub(crate) fn log_at_end(body: Body, mut line: PendingLogEntry) -> Body {
 
 struct LoggedBody {
     body: Body,
-    /// Its length, if it was known at its beginning: a connection that has read so much does not poll again.
+    /// Its length, if it was known at its beginning: a connection that has read this many bytes does not poll again.
     announced: Option<u64>,
     /// `None` at the end.
     line: Option<Box<PendingLogEntry>>,

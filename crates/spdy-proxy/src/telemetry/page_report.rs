@@ -1,4 +1,4 @@
-//! The report of one page: what became of its references, and what was prefetched, pushed and hinted with it.
+//! The report of one page: the results for its references, and what was prefetched, pushed and hinted with it.
 
 use serde::Serialize;
 use spdy_rewrite::reference::Reference;

@@ -51,7 +51,7 @@ pub struct SiteCounters {
     classes: [AtomicU64; CLASSES.len()],
     hits: AtomicU64,
     misses: AtomicU64,
-    /// Bytes of bodies that clients took.
+    /// Bytes of bodies that the connections of clients accepted.
     response_bytes: AtomicU64,
     /// Those of them that the origin did not send for the request.
     saved_bytes: AtomicU64,
@@ -69,7 +69,7 @@ pub struct SiteSnapshot {
     pub hits: u64,
     /// Responses with a body from the origin.
     pub misses: u64,
-    /// Bytes of bodies that clients took, under their coding.
+    /// Bytes of bodies that the connections of clients accepted, under their coding.
     pub response_bytes: u64,
     /// Those of them that belong to `hits`.
     pub saved_bytes: u64,
@@ -109,7 +109,8 @@ impl SiteCounters {
         self.latency.record(took);
     }
 
-    /// `body` of a response with `outcome`, whose bytes are counted as the client's connection takes them. A body in memory is counted at once.
+    /// `body` of a response with `outcome`, whose bytes are counted as the client's connection accepts them. A body in memory is counted at
+    /// once.
     pub(crate) fn count_body(self: &Arc<Self>, outcome: Outcome, body: Body) -> Body {
         let is_saved = BodySource::of(outcome) == BodySource::Cache;
         if let Some(in_memory) = body.try_clone() {

@@ -1,7 +1,8 @@
 //! Attributes of spans, by the names of OpenTelemetry's semantic conventions for HTTP (*HTTP spans*, stable since 1.23), and `spdy.` for
 //! those of a cache.
 //!
-//! Of a request's fields only `User-Agent` is recorded, and no query of its target unless the operator wants that: both hold secrets.
+//! Of a request's fields only `User-Agent` is recorded, and no query of its target unless the operator wants that: both can contain
+//! secrets.
 
 use std::borrow::Cow;
 use std::net::IpAddr;

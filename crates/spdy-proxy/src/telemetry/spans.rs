@@ -4,9 +4,9 @@
 //!  client ── traceparent ──▶ SERVER    a request, to the last byte of its response                              serve/connection.rs
 //!                              ├─ CLIENT    each request to an origin, to the head of its response             fetch/origin_spans.rs
 //!                              │              └─ traceparent ──▶ the site's own origin, and no other host
-//!                              ├─ INTERNAL  what is rewritten of the response, to the last byte                  fetch/pump.rs
+//!                              ├─ INTERNAL  the rewriting of the response, to the last byte                    fetch/pump.rs
 //!                              ┊ link
-//!                            CLIENT    what is fetched behind it or ahead of the client: a trace of its own
+//!                            CLIENT    fetches in the background and prefetches: a separate trace
 //! ```
 //!
 //! A request that is not sampled still has a trace ID and span ID, because its origin may get them. This module has no exporter and no wall
@@ -23,7 +23,7 @@ use crate::telemetry::trace_context::{SpanContext, SpanId, TraceId};
 
 /// The outcome of an exchange that was dropped before its end.
 const CANCELLED: &str = "cancelled";
-/// The outcome of a response whose body broke off.
+/// The outcome of a response whose body was aborted.
 pub(crate) const BROKEN: &str = "body-aborted";
 
 /// Collects spans, and assigns their IDs.
@@ -41,24 +41,24 @@ pub trait SpanSink: fmt::Debug + Send + Sync {
 pub struct SpanRules {
     /// Which traces are recorded.
     pub sampler: Sampler,
-    /// The `traceparent` of a client is believed: the request belongs to its trace. Else a trace begins with each request, which has the
-    /// client's for a link.
+    /// True if the `traceparent` of a client is trusted: the request then belongs to its trace. Otherwise each request begins a trace, with
+    /// a link to the client's.
     pub trust_clients: bool,
-    /// Spans contain queries, which may hold secrets.
+    /// Spans contain queries, which may contain secrets.
     pub record_queries: bool,
 }
 
 /// Which traces are recorded (OpenTelemetry, *Sampler*).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampler {
-    /// Which part of them, 0 to 1, by their numbers.
+    /// The recorded part of the traces, 0 to 1, by their numbers.
     pub part: f64,
-    /// The client decides whether its trace is recorded here, whatever the sampling ratio (*ParentBased*).
+    /// The client decides whether its trace is recorded here, regardless of the sampling ratio (*ParentBased*).
     pub follows_parents: bool,
 }
 
 impl Sampler {
-    /// This part of the traces that begin here, and of others what their clients have recorded.
+    /// Records this part of the traces that begin here, and the other traces that their clients record.
     #[must_use]
     pub const fn by_parent(part: f64) -> Self {
         Self {
@@ -67,15 +67,15 @@ impl Sampler {
         }
     }
 
-    /// Of 2^63: traces with lower numbers are recorded.
+    /// A number up to 2^63; traces with lower numbers are recorded.
     fn below(self) -> u64 {
-        // A float that is too great becomes the greatest number, one that is none becomes 0.
+        // A float that is too large becomes the maximum, and NaN becomes 0.
         (self.part * (1_u64 << 63) as f64) as u64
     }
 }
 
 impl Default for Sampler {
-    /// All that begin here.
+    /// All traces that begin here.
     fn default() -> Self {
         Self::by_parent(1.0)
     }
@@ -95,7 +95,7 @@ pub enum SpanKind {
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttributeValue {
-    /// Of at most [`TEXT_BYTES`](crate::telemetry::span_attributes::TEXT_BYTES) where it is another's.
+    /// At most [`TEXT_BYTES`](crate::telemetry::span_attributes::TEXT_BYTES) long if it comes from a peer.
     Text(Cow<'static, str>),
     /// An integer.
     Int(i64),
@@ -105,14 +105,14 @@ pub enum AttributeValue {
     Bool(bool),
 }
 
-/// One that is over.
+/// A span that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Itself.
+    /// Its context.
     pub context: SpanContext,
     /// The span that it is a part of; `None`: it is the first of its trace.
     pub parent: Option<SpanId>,
-    /// That one is another program's.
+    /// True if the parent is a span of another program.
     pub is_parent_remote: bool,
     /// The span of another trace that caused it.
     pub link: Option<SpanContext>,
@@ -120,13 +120,13 @@ pub struct Span {
     pub kind: SpanKind,
     /// Its name: few names for many spans.
     pub name: &'static str,
-    /// From when on.
+    /// When it began.
     pub began: Instant,
-    /// Until when.
+    /// When it ended.
     pub ended: Instant,
-    /// What else is known, by the names of `telemetry/span_attributes.rs`.
+    /// Its attributes, with the names of `telemetry/span_attributes.rs`.
     pub attributes: Vec<(&'static str, AttributeValue)>,
-    /// What went wrong (`error.type`).
+    /// The error (`error.type`).
     pub error: Option<Cow<'static, str>>,
 }
 
@@ -134,7 +134,7 @@ pub struct Span {
 #[derive(Debug)]
 pub struct Spans {
     rules: SpanRules,
-    /// Of 2^63: traces with lower numbers are recorded.
+    /// A number up to 2^63; traces with lower numbers are recorded.
     sampled_below: u64,
     sink: Arc<dyn SpanSink>,
     runtime: SharedRuntime,
@@ -196,7 +196,7 @@ impl Spans {
         place
     }
 
-    /// A span in a trace of its own, for work that `cause` leads to and that may outlive it. It is recorded if `cause` is.
+    /// A span in a separate trace, for work that `cause` leads to and that may outlive it. It is recorded if `cause` is.
     pub(crate) fn linked_span(
         self: &Arc<Self>,
         cause: &SpanContext,
@@ -275,10 +275,10 @@ impl Spans {
     }
 }
 
-/// A span that is not over. It is when this is dropped: cancelled, unless something else became of it.
+/// A span that has not ended. Dropping it ends it, as cancelled unless another outcome was set.
 #[derive(Debug)]
 pub(crate) struct OpenSpan {
-    /// Nothing once it is over.
+    /// `None` after it has ended.
     span: Option<Box<Span>>,
     spans: Arc<Spans>,
 }
@@ -290,7 +290,7 @@ impl OpenSpan {
         }
     }
 
-    /// Whether its sayings have queries in them.
+    /// Whether its attributes contain queries.
     pub(crate) fn records_queries(&self) -> bool {
         self.spans.rules.record_queries
     }
@@ -300,12 +300,12 @@ impl OpenSpan {
         self.set(|span| span.attributes.push((name, value)));
     }
 
-    /// Nothing went wrong so far.
+    /// Records that nothing has failed so far.
     pub(crate) fn set_ok(&mut self) {
         self.set(|span| span.error = None);
     }
 
-    /// This went wrong, by a name of few.
+    /// Sets the error, by one of few names.
     pub(crate) fn set_error(&mut self, error: impl Into<Cow<'static, str>>) {
         self.set(|span| span.error = Some(error.into()));
     }

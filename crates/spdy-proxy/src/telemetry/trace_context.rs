@@ -23,16 +23,16 @@ const LEN: usize = 55;
 /// The longest `tracestate` of a client that is passed on, in bytes: the length that all should support (*tracestate Limits*).
 pub const STATE_BYTES: usize = 512;
 
-/// The name of a trace: 16 bytes, not all zeros.
+/// The ID of a trace: 16 bytes, not all zeros.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TraceId(NonZeroU128);
 
-/// The name of a span: 8 bytes, not all zeros.
+/// The ID of a span: 8 bytes, not all zeros.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct SpanId(NonZeroU64);
 
 impl TraceId {
-    /// That of a number by chance; 0, which is no name, becomes 1.
+    /// The ID for a random `number`; 0, which is not a valid ID, becomes 1.
     #[must_use]
     pub fn of(number: u128) -> Self {
         Self(NonZeroU128::new(number).unwrap_or(NonZeroU128::MIN))
@@ -52,7 +52,7 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// That of a number by chance; 0, which is no name, becomes 1.
+    /// The ID for a random `number`; 0, which is not a valid ID, becomes 1.
     #[must_use]
     pub fn of(number: u64) -> Self {
         Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN))
@@ -77,12 +77,12 @@ impl fmt::Display for SpanId {
     }
 }
 
-/// The identity of a span for others: the parent of spans that it causes.
+/// The identity of a span for other programs: the parent of spans that it causes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SpanContext {
-    /// Of which trace.
+    /// The trace.
     pub trace_id: TraceId,
-    /// Which span.
+    /// The span.
     pub span_id: SpanId,
     /// The caller that began the trace requests that it is recorded.
     pub is_sampled: bool,

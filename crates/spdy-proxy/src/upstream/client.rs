@@ -43,17 +43,17 @@ use crate::upstream::uploads::{UploadLimit, with_permit};
 
 /// Bytes of an HTTP/2 response that may arrive before they are read.
 const STREAM_WINDOW_BYTES: u32 = 512 * 1024;
-/// The most concurrent responses of an origin over HTTP/2, even if it allows more: many origins state no limit.
+/// Maximum number of concurrent responses of an origin over HTTP/2, even if it allows more: many origins state no limit.
 const MAX_STREAMS: u32 = 256;
 /// The same for all of them together. All requests to an origin share its connection: with a smaller window than that of all streams, slow
-/// readers would hold up others.
+/// readers would block other readers.
 const CONNECTION_WINDOW_BYTES: u32 = MAX_STREAMS * STREAM_WINDOW_BYTES;
 
 /// The key of a host's permits: the site, the host, and the number in the site's rules. Rules with different numbers for the same host have
 /// separate permits.
 pub(crate) type FetchLimitKey = (String, Origin, usize);
 
-/// The key of a pool of servers: a site, and a path with an origin of its own.
+/// The key of a pool of servers: a site, and a path with its own origin.
 type PoolKey = (String, Option<String>);
 
 /// All origins.
@@ -63,7 +63,7 @@ pub struct Upstream {
     /// For gRPC calls to the origins of sites.
     calls: CallClient,
     others: Client,
-    /// The servers of sites that have several, and of paths with an origin of their own.
+    /// The servers of sites that have several, and of paths with their own origin.
     servers: BTreeMap<PoolKey, ServerPool>,
     pub(crate) runtime: SharedRuntime,
     backoff: OriginBackoff,

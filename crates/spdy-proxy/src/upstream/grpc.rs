@@ -1,4 +1,4 @@
-//! Calls of gRPC to origins: over HTTP/2 only, with streams that may be silent, on connections of their own.
+//! Calls of gRPC to origins: over HTTP/2 only, with streams that may be silent, on separate connections.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::upstream::origin_backoff::OriginBackoff;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrpcCall;
 
-/// The client of calls to an origin. Calls have a backoff of their own: a client that makes calls fail does not stop other requests.
+/// The client of calls to an origin. Calls have their own backoff: a client that makes calls fail does not stop other requests.
 #[derive(Debug)]
 pub(crate) struct CallClient {
     pub(super) client: Client,
     pub(super) backoff: OriginBackoff,
 }
 
-/// Whether a call that failed with `error` shows that the origin fails. A server that speaks no HTTP/2 may be well otherwise.
+/// Whether a call that failed with `error` shows that the origin fails. A server without HTTP/2 may still respond to other requests.
 pub(super) fn is_failure(error: &Error) -> bool {
     !matches!(
         error,
@@ -30,11 +30,12 @@ pub(super) fn is_failure(error: &Error) -> bool {
     )
 }
 
-/// The most connections for calls to one origin. One more is opened only while the others are full.
+/// Maximum number of connections for calls to one origin. One more is opened only while the others are full.
 const MAX_CONNECTIONS: usize = 20;
-/// The most concurrent calls on one of them, if the origin allows as many. If it ends, no more calls end with it.
+/// Maximum number of concurrent calls on one of them, if the origin allows that many. If a connection ends, no more calls than these end
+/// with it.
 const MAX_STREAMS: usize = 100;
-/// The most calls in progress to one origin whose clients still send. The rest is for calls whose request is complete.
+/// Maximum number of calls in progress to one origin whose clients still send. The rest is for calls whose request is complete.
 pub(super) const MAX_SENDING_CALLS: usize = MAX_CONNECTIONS * MAX_STREAMS / 4 * 3;
 /// How long a call waits for its first message before it begins at the origin, which may respond before there is one.
 pub(crate) const FIRST_MESSAGE_DELAY: Duration = Duration::from_millis(200);

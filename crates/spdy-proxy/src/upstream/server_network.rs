@@ -42,7 +42,7 @@ impl Network for ServerNetwork {
                     None => self.network.resolve(host),
                 }
             }
-            // A socket has a path only; this address stands for it.
+            // A socket has a path only; this address represents it.
             ServerAddress::Unix(_) => {
                 Box::pin(std::future::ready(Ok(vec![Ipv4Addr::LOCALHOST.into()])))
             }

@@ -26,7 +26,7 @@ use crate::upstream::origin_backoff::OriginBackoff;
 
 /// Checks in a row with the same result that change whether a server is available.
 const CHECKS: u32 = 2;
-/// The least part of its weight that a server has at the start of the slow start.
+/// The minimum part of its weight that a server has at the start of the slow start.
 const LEAST_SHARE: f64 = 0.05;
 
 /// The servers of one site.
@@ -115,7 +115,7 @@ impl Server {
         InProgress(self.clone())
     }
 
-    /// Its load at `now`: requests in progress with one more, for its share. `None` if it is not available.
+    /// Its load at `now`: requests in progress and one more, divided by its share. `None` if it is not available.
     fn load(&self, now: Instant, slow_start: Duration) -> Option<f64> {
         let availability = self.availability.lock();
         if !availability.is_available {

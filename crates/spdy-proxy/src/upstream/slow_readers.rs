@@ -1,8 +1,9 @@
-//! Answers that come over HTTP/1.1 and are not stored: each holds a connection to its origin for as long as its client reads.
+//! Responses that come over HTTP/1.1 and are not stored: each uses a connection to its origin for as long as its client reads.
 //!
-//! A slow reader does nothing wrong, and has no effect while connections are free for others. When a request waits for a connection, and
-//! more than a limit are held by readers that were idle for longer than `SLOW_AFTER`, responses are broken off until the limit is met. Those
-//! with the lowest rate go first. So clients that read as slowly as the listener lets them hold some of a site's connections, and not all.
+//! A slow reader does nothing wrong, and has no effect while connections are free for other requests. When a request waits for a
+//! connection, and readers that were idle for longer than `SLOW_AFTER` use more connections than a limit, responses are aborted until the
+//! limit is met, those with the lowest rate first. So clients that read as slowly as the listener allows can use some of a site's
+//! connections, but not all.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -112,7 +113,7 @@ struct TrackedReader {
 
 #[derive(Debug)]
 struct State {
-    /// `None` when it has ended or was broken off.
+    /// `None` when it has ended or was aborted.
     body: Option<Body>,
     /// Bytes that were read.
     bytes: u64,
@@ -198,7 +199,7 @@ mod tests {
         http_body::Body::poll_frame(Pin::new(body), &mut Context::from_waker(Waker::noop()))
     }
 
-    /// Comes in pieces, and then there is nothing for ever.
+    /// Returns pieces, and is then pending forever.
     fn pieces(count: usize) -> Body {
         let pieces =
             futures_util::stream::repeat_with(|| Ok::<_, BoxError>(Frame::data("piece".into())));

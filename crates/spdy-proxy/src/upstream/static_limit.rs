@@ -12,9 +12,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::sites::client_rate;
 use crate::upstream::concurrency::KeyedSemaphore;
 
-/// The most responses with a file at a time. Each has one file open.
+/// Maximum number of responses with a file at a time. Each has one file open.
 pub const MAX_STATIC_RESPONSES: usize = 2048;
-/// The most of one client: an IPv4 address, or a /56 of IPv6.
+/// Maximum number for one client: an IPv4 address, or a /56 of IPv6.
 const MAX_PER_CLIENT: usize = 128;
 
 /// The responses that are open.

@@ -1,8 +1,8 @@
-//! Limits how many connections to one origin long request bodies hold.
+//! Limits how many connections to one origin are used by long request bodies.
 //!
-//! A body that is complete before its origin is contacted holds a connection only for the transfer. One that is longer than its
-//! [beginning](crate::body::request_body::BUFFERED_BYTES) arrives at its client's pace, and holds a connection for as long as the client
-//! likes. Enough of them could hold all connections, and no other request would be served.
+//! A body that is complete before its origin is contacted uses a connection only for the transfer. One that is longer than its
+//! [beginning](crate::body::request_body::BUFFERED_BYTES) arrives at its client's pace, and uses a connection for as long as the client
+//! sends. Enough of them could use all connections, and no other request would be served.
 
 use spdy::body::Body;
 use spdy_client::origin::Origin;

@@ -65,7 +65,7 @@ impl Frames {
         2 + self.length_len() + mask
     }
 
-    /// Bytes of the length behind the first two.
+    /// Bytes of the length after the first two.
     fn length_len(&self) -> usize {
         match self.head[1] & LENGTH {
             127 => 8,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the bytes are cut, a farewell fits between frames, and nowhere else.
+        /// For any split of the bytes, a close frame fits between frames, and nowhere else.
         #[test]
         fn close_frame_fits_between_any_two_frames(
             all in prop::collection::vec(

@@ -252,7 +252,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives its bytes, breaks off then, and takes everything that is written.
+    /// Returns its bytes, then fails, and accepts everything that is written.
     struct CutConnection {
         input: VecDeque<u8>,
         how: io::ErrorKind,
@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Origins that end TCP without TLS's end lost what a client had not taken yet, the frame that closes among it.
+    /// Origins that ended TCP without ending TLS lost bytes that a client had not received yet, including the close frame.
     #[tokio::test]
     async fn tunnel_delivers_both_directions_after_half_close() {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};

@@ -21,12 +21,12 @@ use crate::cache::disk::file::{
 use crate::cache::disk::index::{DiskIndex, Generation};
 use crate::cache::disk::removal::PendingRemovals;
 
-/// What the threads of the disk tier share.
+/// The state that the threads of the disk tier share.
 #[derive(Debug)]
 pub(crate) struct DiskFolder {
     pub(crate) path: PathBuf,
     pub(crate) max_bytes: u64,
-    /// The most bytes of single sites.
+    /// Maximum bytes of single sites.
     pub(crate) site_bytes: Mutex<BTreeMap<String, u64>>,
     index: Mutex<DiskIndex>,
     /// Bytes of objects that wait to be written.

@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!  store ─queue──▶ writer: new file ──▶ all bytes ──▶ fsync ──▶ rename        a kill leaves a .new, which the start removes
-//!  find ──queue──▶ readers: head ──▶ seal ──▶ chunks, each checked            what does not check is removed: a miss
+//!  find ──queue──▶ readers: head ──▶ seal ──▶ chunks, each checked            a file that fails a check is removed: a miss
 //!  purge ────────▶ index, at once; files by the writer, and their folders synced, before it returns
-//!  start ────────▶ reads every head; what is torn, or of another version, is removed
+//!  start ────────▶ reads every head; incomplete files and those of another version are removed
 //! ```
 //!
-//! A file holds one object ([`object_file`](spdy_cache::object_file)). Its name derives from the key and variant, so a newer response
+//! A file contains one object ([`object_file`](spdy_cache::object_file)). Its name derives from the key and variant, so a newer response
 //! replaces the old one by a rename. The index in memory has keys, tags, lengths and last uses, and limits the bytes on the disk. A store
 //! never waits for a slow or full disk: writes beyond the queue's limit are skipped. Objects that cannot be written are logged, counted,
 //! and still served from memory.
 //!
-//! One process has a folder. The folder may be lent to the process that replaces it: the new process reads all heads while the old one
+//! Only one process uses a folder. It may be lent to the process that replaces it: the new process reads all heads while the old one
 //! still serves what it had found.
 //!
 //! A soft purge is a hard purge here. In memory, a stale object may be served during revalidation. After a restart, the purge would be
@@ -44,9 +44,9 @@ use crate::cache::disk::writer::WriterCommand;
 
 /// Threads that read.
 const READERS: usize = 2;
-/// Most requests that may wait for a reader; one more is a miss.
+/// Maximum number of requests that wait for a reader; one more is a miss.
 const MAX_READS: usize = 256;
-/// Most bytes of objects that may wait to be written; with more, the next object is skipped.
+/// Maximum bytes of objects that wait to be written; with more, the next object is skipped.
 const MAX_WRITE_BYTES: u64 = 64 << 20;
 
 /// The tier. Dropping it writes the queue and releases the folder before it returns. After [`discard_queue`](Self::discard_queue) a drop does not
@@ -182,7 +182,7 @@ impl DiskStore {
         }
     }
 
-    /// Sets the most bytes that the files of each site may have, by name. Sites that have more are reduced soon.
+    /// Sets the maximum bytes of the files of each site, by name. Sites that have more are reduced soon.
     pub fn set_site_bytes(&self, quotas: BTreeMap<String, u64>) {
         self.send(WriterCommand::SetQuotas(quotas));
     }
@@ -227,14 +227,14 @@ impl DiskStore {
         settled.await.unwrap_or(false)
     }
 
-    /// Skips what waits to be written, now and from now on: a program that ends must not wait for a slow disk. Purged files are still
+    /// Skips all queued and later writes: a program that ends must not wait for a slow disk. Purged files are still
     /// removed, unless the program ends before that.
     pub fn discard_queue(&self) {
         self.folder.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Lends the folder to another process, after the queue is written. Later writes are skipped. Lookups go on as long as the other
-    /// process leaves the files there.
+    /// Lends the folder to another process, after the queue is written. Later writes are skipped. Lookups succeed until the other process
+    /// removes the files.
     ///
     /// # Errors
     ///

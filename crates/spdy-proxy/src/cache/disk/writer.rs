@@ -34,7 +34,7 @@ pub(crate) enum WriterCommand {
     Remove(Vec<FileLocation>),
     /// A file that may have entered the index since.
     Forget(Key, String),
-    /// Most bytes of each site.
+    /// Maximum bytes of each site.
     SetQuotas(BTreeMap<String, u64>),
     /// Reports whether all earlier removals are durable.
     SyncRemovals(oneshot::Sender<bool>),
@@ -265,7 +265,7 @@ impl DiskFolder {
         Ok(())
     }
 
-    /// The most bytes that the site of `key` may have.
+    /// The maximum bytes of the site of `key`.
     fn quota(&self, key: &Key) -> u64 {
         let quotas = self.site_bytes.lock();
         let site = std::str::from_utf8(key.site()).ok();

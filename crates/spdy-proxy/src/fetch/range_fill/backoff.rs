@@ -11,7 +11,7 @@ use crate::expiring_map::ExpiringMap;
 
 /// How long it is remembered that the whole of a resource is not stored.
 const RANGE_FILL_BACKOFF: Duration = Duration::from_secs(60 * 60);
-/// Most keys that are remembered.
+/// Maximum number of remembered keys.
 const MAX_RANGE_FILL_BACKOFFS: usize = 4096;
 
 /// Keys for which a range from the first byte does not request the whole.

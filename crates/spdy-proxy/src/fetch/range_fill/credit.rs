@@ -32,7 +32,7 @@ use crate::sites::client_rate::source;
 pub(crate) const LIMIT: &str = "range_fill_mib";
 /// The seconds in which the full credit is refilled.
 const REFILL_SECONDS: i64 = 64;
-/// Most fills of one client with a size that is not known yet.
+/// Maximum number of fills of one client with a size that is not known yet.
 const MAX_PENDING_FILLS: u32 = 8;
 /// The charge for a fill that is aborted at its head, bytes: about what an origin has sent by then.
 const ABORTED_FILL_CHARGE_BYTES: u64 = 1 << 20;

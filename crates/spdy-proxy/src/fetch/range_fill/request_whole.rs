@@ -4,9 +4,9 @@
 //!  bytes=0-…, a miss ──▶ has its client credit (fetch/range_fill/credit.rs)? ── no ──▶ the part is requested
 //!     │ yes
 //!     └────────────────▶ the whole is requested ── it can be kept ────▶ recorded and kept; the part is cut out of the recording
-//!                                               └─ it cannot ─────────▶ the part is requested, and so for an hour: for all, or for
-//!                                                                         requests with cookies, if it is for these
-//!  any other range ──▶ the whole is coming, and is there as far as the range's first byte ──▶ cut out of the recording
+//!                                               └─ it cannot ─────────▶ the part is requested, for an hour: for all requests, or for
+//!                                                                         those with cookies, if the reason applies only to them
+//!  any other range ──▶ the whole is being fetched, and the range's first byte has arrived ──▶ cut out of the recording
 //!                      └─ else ──▶ passed on
 //! ```
 
