@@ -303,5 +303,9 @@ fn in_other_recordings_only_the_navigation_has_such_a_delay() {
     };
     assert_eq!(delays(&replica), [7, 0, 0, 0, 0].map(ms));
     replica.exchanges[0].observed.connect = None;
-    assert_eq!(delays(&replica), [0; 5].map(ms), "it may have waited for a connection");
+    assert_eq!(
+        delays(&replica),
+        [0; 5].map(ms),
+        "it may have waited for a connection"
+    );
 }
