@@ -26,7 +26,7 @@ pub struct StartPlan {
     pub(crate) zones: Zones,
     /// The certificates from files.
     pub(crate) certificates: CertificateFiles,
-    /// Names of sites that none of these certificates covers.
+    /// Names of sites that none of these certificates covers. Empty if there are no certificates from files.
     pub(crate) uncovered: Vec<String>,
     /// The certificates of clients, if they are requested.
     pub(crate) client_certificates: Option<ClientCertificates>,

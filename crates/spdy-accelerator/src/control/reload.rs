@@ -27,7 +27,7 @@ use crate::server::admin_listener::{AdminHandler, Credentials};
 use crate::telemetry::{self, Telemetry};
 use crate::{setup, warnings};
 
-/// The parts of the running program that a reload uses.
+/// The parts of the running program that a reload uses. They are the same for all reloads: `config` is that of the start.
 #[derive(Clone, Copy)]
 pub(crate) struct Reloader<'a> {
     /// Reads the configuration again, with the options of the command line applied.

@@ -4,7 +4,7 @@
 //! ```text
 //!  the running process                                          its successor
 //!    starts it, with a copy of each socket ─────────────────▶  configuration, certificates, origins: everything that can fail
-//!    writes its queue, frees the folder of the cache  ◀─ GOOD
+//!    writes its queue, lends the folder of the cache  ◀─ GOOD
 //!                                                     LENT ─▶  reads the stored heads, joins the cluster
 //!    orders no certificates, accepts no connections  ◀─ READY
 //!                                                    YOURS ─▶  accepts connections, orders certificates

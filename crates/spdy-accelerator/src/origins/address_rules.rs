@@ -62,7 +62,8 @@ fn ranges<T: FromStr>(key: &str, such: &str, texts: &[String]) -> anyhow::Result
     texts.iter().map(range).collect()
 }
 
-/// The addresses at which clients, operators and resolvers connect: `listening`, and the public addresses that lead to the same ports.
+/// The addresses at which clients, operators and resolvers connect: `listening`, and each public address with the ports of `listening`
+/// and the public port.
 pub(crate) fn own_listeners(
     config: &Config,
     listening: &[SocketAddr],

@@ -53,7 +53,7 @@ pub(crate) fn upstream(
         runtime,
     } = context;
     let servers = match config.dns.servers.is_empty() {
-        // Without this list, the system's own resolver is queried.
+        // The servers of `/etc/resolv.conf`. If there are none, `Resolver` uses the system's own resolver.
         true => system_servers().unwrap_or_default(),
         false => config.dns.servers.clone(),
     };

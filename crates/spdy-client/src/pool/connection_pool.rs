@@ -14,8 +14,8 @@
 //!
 //! A request is assigned to a connection only when the connection can accept it, as in browsers, so a connection that becomes free
 //! is used before a new one is ready. If an origin may speak a multiplexed protocol, a single connection is opened, and the other
-//! requests wait for the result of ALPN. More are opened one by one if they are full and the limit allows it. For HTTP/1.1 one
-//! connection is opened for each request, up to a limit.
+//! requests wait for the result of ALPN. More are opened one by one if they are full and the limit allows it. For HTTP/1.1 as many
+//! connections are opened as requests wait in the queue, up to a limit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

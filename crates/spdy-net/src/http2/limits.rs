@@ -9,8 +9,7 @@ pub(crate) const MAX_ABORTED_STREAMS: usize = 256;
 /// Limit of recently reset streams that are remembered, since their last frames may still arrive.
 pub(crate) const REMEMBERED_RESETS: usize = 50;
 /// h2's limit of a server's header block, as a multiple of the limit of a head. For a block above this limit h2 ends the connection, with
-/// all its streams;
-/// for a block between the two limits only its stream fails.
+/// all its streams; for a block between the two limits only its stream fails.
 pub(crate) const HEADER_BLOCK_FACTOR: usize = 16;
 
 /// True if h2 counts `headers` as longer than `max_bytes` (RFC 9113 §6.5.2).

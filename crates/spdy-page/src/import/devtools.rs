@@ -333,7 +333,7 @@ impl Observations {
         self.since_start(self.load?)
     }
 
-    /// The requests without a response, including those whose response the page may not read by CORS.
+    /// The requests without a response. A response that CORS hides from the page counts as a response, so its request is not listed.
     #[must_use]
     pub fn failures(&self) -> Vec<Failure> {
         let failure = |(index, seen): (usize, &ObservedRequest)| {

@@ -1,8 +1,8 @@
 //! Zero-window probes (RFC 9293 §3.8.6.1): the announcement of an open window may be lost.
 //!
 //! If no segment is in flight and the window is too small for the waiting data, a probe is sent after a timeout, then after twice as
-//! long, and so on. It has an old sequence number and no data, so the receiver can only acknowledge. The limit of probes without a
-//! response is that of repetitions of data; above it, the connection is given up.
+//! long, and so on. It has an old sequence number and no data, so the receiver can only acknowledge. If `data_retries` probes
+//! had no response when the next one is due, the connection is given up.
 
 use spdy_clock::Instant;
 
