@@ -1,13 +1,13 @@
-//! Passes each frame to the transport in a write of its own, as Chromium does.
+//! Passes each frame to the transport in its own write, as Chromium does.
 //!
 //! ```text
 //!   h2, SPDY --preface SETTINGS HEADERS HEADERS--> preface SETTINGS │ HEADERS │ HEADERS ──► TLS: a record for each ──► TCP
 //! ```
 //!
-//! Each record leaves as a packet of its own while the congestion window allows it. So a burst of requests fills the initial window
-//! of ten packets, and the rest of the burst waits for a round trip.
+//! TCP sends each record in its own packet while the congestion window allows it. So a burst of requests fills the initial window of
+//! ten packets, and the rest of the burst waits for a round trip.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -23,7 +23,7 @@ const MAX_HEAD_BYTES: usize = 9;
 /// The type of HEADERS in HTTP/2 (RFC 9113 §6.2).
 const HEADERS: u8 = 1;
 
-/// `io`, whose writes end with a frame of `protocol`. HTTP/1.1 has no frames.
+/// Wraps `io` so that each frame of `protocol` is one write. HTTP/1.1 has no frames.
 pub(crate) fn write_frames_alone(io: BoxIo, protocol: Protocol) -> BoxIo {
     let frames = match protocol {
         Protocol::Http2 => FrameBoundaries::of_http2(),
@@ -33,7 +33,7 @@ pub(crate) fn write_frames_alone(io: BoxIo, protocol: Protocol) -> BoxIo {
     Box::new(FramePerWrite { io, frames })
 }
 
-/// A transport to which each frame is written alone.
+/// A transport to which each frame is written alone. A vectored write is copied, so that a frame is not divided at a slice.
 struct FramePerWrite {
     io: BoxIo,
     /// The frames that were written so far.
@@ -56,6 +56,24 @@ impl AsyncWrite for FramePerWrite {
         Poll::Ready(Ok(written))
     }
 
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match slices {
+            [bytes] => self.poll_write(cx, bytes),
+            _ => {
+                let slices: Vec<&[u8]> = slices.iter().map(|slice| &**slice).collect();
+                self.poll_write(cx, &slices.concat())
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
     forward_io!(poll_flush, poll_shutdown => self.io);
 }
 
@@ -66,12 +84,12 @@ struct FrameBoundaries {
     head_bytes: usize,
     /// Where in a head the length of the payload is: 24 bits.
     length_at: usize,
-    /// The head of the present frame, as far as it was passed.
+    /// The head of the current frame, as far as it was passed.
     head: [u8; MAX_HEAD_BYTES],
     head_len: usize,
     /// Bytes of its payload that were not passed. Valid once its head is complete.
     payload_left: usize,
-    /// No request was passed. Before the first one, Chromium writes the frames of HTTP/2 together.
+    /// True until the first HEADERS of HTTP/2: Chromium writes the frames before it together.
     in_prologue: bool,
 }
 
@@ -104,8 +122,8 @@ impl FrameBoundaries {
         let mut len = 0;
         while let Some(frame_len) = self.pass_frame(&bytes[len..]) {
             len += frame_len;
-            let next_type = bytes.get(len + 3);
-            if !self.in_prologue || next_type == Some(&HEADERS) {
+            let may_be_headers = bytes.get(len + 3).is_none_or(|kind| *kind == HEADERS);
+            if !self.in_prologue || may_be_headers {
                 return len;
             }
         }
@@ -119,8 +137,8 @@ impl FrameBoundaries {
         }
     }
 
-    /// Passes `bytes` up to the end of the present frame, and returns how many these are. `None` if all were passed and the frame has
-    /// not ended.
+    /// Passes `bytes` up to the end of the current frame, and returns their number. `None` if all were passed and the frame has not
+    /// ended.
     fn pass_frame(&mut self, bytes: &[u8]) -> Option<usize> {
         let of_head = bytes.len().min(self.head_bytes - self.head_len);
         if of_head > 0 {

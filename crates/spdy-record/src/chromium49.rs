@@ -260,6 +260,24 @@ mod tests {
     }
 
     #[test]
+    fn timings_have_the_names_of_navigation_timing() {
+        let line = r#"{"product": "Chrome/49.0", "url": "https://a.test/", "navigation_start_ms": 1e12, "resources": [], "timing": {
+            "fetchStart": 5, "domainLookupStart": 20, "domainLookupEnd": 50, "connectStart": 51, "connectEnd": 110, "requestStart": 111}}"#;
+        let timing = serde_json::from_str::<PageTimings>(line)
+            .expect("valid timings")
+            .timing;
+        let times = [
+            timing.fetch_start,
+            timing.domain_lookup_start,
+            timing.domain_lookup_end,
+            timing.connect_start,
+            timing.connect_end,
+            timing.request_start,
+        ];
+        assert_eq!(times, [5.0, 20.0, 50.0, 51.0, 110.0, 111.0].map(Some));
+    }
+
+    #[test]
     fn its_name_alone_is_searched_in_the_folders_in_order() {
         let folders = [(); 3].map(|()| tempfile::tempdir().expect("create a folder"));
         let find = || {

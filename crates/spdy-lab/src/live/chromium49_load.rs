@@ -353,6 +353,7 @@ mod tests {
     use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
     use spdy_net::tls::KeyLogTarget;
     use spdy_page::builtin;
+    use spdy_page::graph::PageGraph;
 
     use super::*;
 
@@ -396,6 +397,10 @@ mod tests {
             navigation_start_ms: 1_000.0,
             timing: NavigationTiming {
                 fetch_start: Some(50.0),
+                domain_lookup_start: Some(65.0),
+                domain_lookup_end: Some(95.0),
+                connect_start: Some(95.0),
+                connect_end: Some(250.0),
                 request_start: Some(250.0),
                 response_start: Some(320.0),
                 response_end: Some(330.0),
@@ -433,6 +438,10 @@ mod tests {
         assert_eq!(exchanges[1].request_head, head);
         let protocol = exchanges[1].observed.protocol.as_deref();
         assert_eq!(protocol, Some("spdy/3.1"));
+        let observed = &exchanges[0].observed;
+        assert_eq!((observed.dns, observed.connect), (ms(30), ms(155)));
+        let navigation = PageGraph::of(&recording).nodes[0].delay;
+        assert_eq!(Some(navigation), ms(15), "before the lookup");
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub struct ClientOptions {
     pub max_head_bytes: usize,
     /// Maximum size of an HTTP/2 frame, bytes: 16,384, the default, to 2^24 - 1.
     pub max_frame_bytes: u32,
-    /// Write each frame alone, in a TLS record and a packet of its own, as Chromium does (SPDY, HTTP/2). `false`, the default: all
-    /// frames that are ready are written together.
+    /// Write each frame alone, so that it is one TLS record, as Chromium does (SPDY, HTTP/2). `false`, the default: all frames that are
+    /// ready are written together.
     pub frame_per_write: bool,
     /// Timeout for output of which the server accepts nothing, over SPDY less than a kilobyte
     /// ([`Config::write_timeout`](spdy::Config::write_timeout)): the exchange fails, over HTTP/1.1 with its connection. `None`: no

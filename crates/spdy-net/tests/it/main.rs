@@ -1,5 +1,6 @@
 //! Connections of every protocol: between our two ends, and against peers that break the rules.
 
+mod client_writes;
 mod conformance;
 mod exchanges;
 mod expect_continue;

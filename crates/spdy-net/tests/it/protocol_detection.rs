@@ -1,14 +1,10 @@
 //! Detects the protocol of a connection by ALPN or by its first bytes.
 
-use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
 use spdy::body::Body;
-use spdy::forward_io;
 use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
@@ -18,7 +14,7 @@ use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_testkit::clock::Clock;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use crate::support::{self, ALL, PIPE, echo, get, tls_pair, without_key_log};
 
@@ -264,50 +260,4 @@ async fn a_silent_connection_ends_a_second_after_the_stop() {
     assert!(!server_task.is_finished());
     time.push(Duration::from_millis(1));
     server_task.await.unwrap();
-}
-
-/// What is written, write by write.
-struct Writes(DuplexStream, Arc<Mutex<Vec<Vec<u8>>>>);
-
-impl AsyncRead for Writes {
-    forward_io!(poll_read => self.0);
-}
-
-impl AsyncWrite for Writes {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.1.lock().expect("no panic").push(bytes.to_vec());
-        Pin::new(&mut self.0).poll_write(cx, bytes)
-    }
-
-    forward_io!(poll_flush, poll_shutdown => self.0);
-}
-
-#[tokio::test]
-async fn http2_preface_and_first_request_leave_in_one_write() {
-    let (io, _server_task) = plain(&[Protocol::Http2], support::runtime());
-    let writes = Arc::new(Mutex::new(Vec::new()));
-    let (io, options) = (Writes(io, writes.clone()), ClientOptions::default());
-    let runtime = support::runtime();
-    let connection = Connection::start(Box::new(io), Protocol::Http2, 0, &options, &runtime);
-    let connection = connection.await.expect("a connection");
-    let response = connection.send(get("/1000"), Priority::HIGHEST);
-    assert_eq!(
-        support::read(response.await.unwrap()).await.unwrap().len(),
-        1000
-    );
-    let first = writes.lock().expect("no panic")[0].clone();
-    let mut frames = first
-        .strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        .expect("a preface");
-    let mut kinds = Vec::new();
-    while let [a, b, c, kind, rest @ ..] = frames {
-        let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
-        kinds.push(*kind);
-        frames = &rest[5 + len..];
-    }
-    assert_eq!(kinds, [4, 8, 1], "SETTINGS, WINDOW_UPDATE, HEADERS");
 }

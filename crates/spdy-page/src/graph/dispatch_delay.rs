@@ -29,7 +29,7 @@ pub(crate) fn dispatch_delays(exchanges: &[Exchange], document: usize) -> Vec<Du
         .enumerate()
         .filter_map(|(index, exchange)| DispatchedRequest::of(index, exchange, &known))
         .collect();
-    requests.sort_by_key(|request| (request.started, request.index));
+    requests.sort_by_key(DispatchedRequest::place);
     // Requests are dispatched in their order: none later than one that started after it.
     let mut latest = Duration::MAX;
     let mut next_known = None;
@@ -64,45 +64,63 @@ pub(crate) fn dispatch_delays(exchanges: &[Exchange], document: usize) -> Vec<Du
 
 /// The delay of the navigation to `document`, if a browser measured its lookup and its connection; else zero.
 pub(crate) fn navigation_delay(document: &Exchange) -> Duration {
-    let connect = document.observed.connect.unwrap_or_default();
     let is_redirected = matches!(document.initiator, Initiator::Redirect { .. });
-    let delay = unexplained(document).filter(|_| !connect.is_zero() && !is_redirected);
-    delay
-        .filter(|delay| *delay <= MAX_DISPATCH)
-        .unwrap_or_default()
+    let delay = dispatch_of(document).filter(|_| opened_connection(document) && !is_redirected);
+    delay.unwrap_or_default()
 }
 
-/// Adds the time from dispatch to the write, for requests of known dispatch on open connections of HTTP/2.
+/// Adds the time from dispatch to the write, for requests on open connections of HTTP/2.
 ///
 /// Chromium's network thread handles one request after another, in 0.4 ms each. The first one for a connection only adds a task that
 /// writes, behind all requests that wait by then. So the connection writes when the last of these is handled.
+///
+/// A recorded wait begins with dispatch. So this is only for exchanges with a stated think time: an estimate of it contains the time to
+/// the write.
 fn delay_until_written(
     requests: &[DispatchedRequest],
     exchanges: &[Exchange],
     known: &KnownDelays<'_>,
     delays: &mut [Duration],
 ) {
-    let mut requests: Vec<&DispatchedRequest> = requests.iter().collect();
-    requests.retain(|request| request.is_known);
-    // The last write to each origin.
+    let handled: Vec<&DispatchedRequest> = requests.iter().filter(|it| it.is_known).collect();
+    let burst_ends = burst_ends(&handled);
+    // The last write on each connection.
     let mut writes: HashMap<Pool, Duration> = HashMap::new();
-    for request in &requests {
+    for request in requests {
         let exchange = &exchanges[request.index];
-        if !exchange.observed.is_http2() || !known.had_open_connection(exchange) {
+        if !exchange.observed.is_http2()
+            || opened_connection(exchange)
+            || !known.had_open_connection(exchange)
+        {
             continue;
         }
-        let dispatched = request.latest;
-        let waiting = requests.partition_point(|other| other.started <= dispatched);
-        let next = requests[..waiting]
-            .last()
-            .map_or(dispatched, |last| last.latest);
-        let write = writes.entry(Pool::of_origin(exchange, known.document));
-        let write = write.or_insert(next);
-        if *write < dispatched {
-            *write = next;
+        let dispatched = request.started.saturating_add(delays[request.index]);
+        let pool = Pool::of(exchange, known.document);
+        let pending = writes.get(&pool).copied();
+        let mut write = pending.filter(|write| *write >= dispatched);
+        if write.is_none() && request.is_known && exchange.observed.think_time.is_some() {
+            let first = handled.partition_point(|other| other.place() < request.place());
+            let waiting = handled.partition_point(|other| other.started <= dispatched);
+            // The request itself is one of those that wait.
+            let last = burst_ends[first].min(waiting - 1);
+            write = Some(handled[last].latest);
+            writes.insert(pool, handled[last].latest);
         }
-        delays[request.index] = write.saturating_sub(request.started);
+        if let Some(write) = write {
+            delays[request.index] = write.saturating_sub(request.started);
+        }
     }
+}
+
+/// The index of the last request in the burst of each: the next one in a burst is dispatched within [`NEAR`].
+fn burst_ends(requests: &[&DispatchedRequest]) -> Vec<usize> {
+    let mut ends: Vec<usize> = (0..requests.len()).collect();
+    for at in (1..requests.len()).rev() {
+        if requests[at].latest.saturating_sub(requests[at - 1].latest) <= NEAR {
+            ends[at - 1] = ends[at];
+        }
+    }
+    ends
 }
 
 /// A request of the page.
@@ -140,6 +158,22 @@ impl DispatchedRequest {
     fn delay(&self) -> Duration {
         self.latest.saturating_sub(self.started)
     }
+
+    /// Its place in the order of requests.
+    fn place(&self) -> (Duration, usize) {
+        (self.started, self.index)
+    }
+}
+
+/// True if `exchange` opened its own connection.
+fn opened_connection(exchange: &Exchange) -> bool {
+    let connect = exchange.observed.connect;
+    connect.is_some_and(|connect| !connect.is_zero())
+}
+
+/// The dispatch of `exchange` if it waited for nothing else, and this is plausible.
+fn dispatch_of(exchange: &Exchange) -> Option<Duration> {
+    unexplained(exchange).filter(|delay| *delay <= MAX_DISPATCH)
 }
 
 /// What `exchange` waited for except for its name and its connection. `None` if the recording does not state it.
@@ -176,10 +210,7 @@ impl<'a> KnownDelays<'a> {
             }
             let is_preflight = exchange.method == http::Method::OPTIONS; // it has a connection without credentials
             if let (Some(at), false) = (exchange.first_byte(), is_preflight) {
-                let pool = match exchange.observed.connection {
-                    Some(number) => Pool::Connection(number),
-                    None => Pool::of_origin(exchange, document),
-                };
+                let pool = Pool::of(exchange, document);
                 let first = first_responses.entry(pool).or_insert(at);
                 *first = at.min(*first);
             }
@@ -228,13 +259,10 @@ impl<'a> KnownDelays<'a> {
     }
 
     fn delay(&self, exchange: &Exchange) -> Option<Duration> {
-        let observed = &exchange.observed;
-        let opened_one = observed.connect.is_some_and(|connect| !connect.is_zero());
         let waited_for_nothing = is_urgent(exchange)
             && !self.preflighted.contains(exchange.key())
-            && (opened_one || self.had_open_connection(exchange));
-        let delay = unexplained(exchange).filter(|_| waited_for_nothing);
-        delay.filter(|delay| *delay <= MAX_DISPATCH)
+            && (opened_connection(exchange) || self.had_open_connection(exchange));
+        dispatch_of(exchange).filter(|_| waited_for_nothing)
     }
 }
 
@@ -246,9 +274,9 @@ fn sent(exchange: &Exchange) -> Option<Duration> {
 /// Requests of one pool can use the same connection.
 #[derive(Eq, Hash, PartialEq)]
 enum Pool {
-    /// This number of a connection was recorded.
+    /// The number of the connection.
     Connection(u32),
-    /// No number was. Requests [without credentials](Exchange::is_without_credentials) use their own connections.
+    /// All connections to an origin. Requests [without credentials](Exchange::is_without_credentials) use others.
     Origin {
         origin: Origin,
         without_credentials: bool,
@@ -256,6 +284,14 @@ enum Pool {
 }
 
 impl Pool {
+    /// That of the connection if its number was recorded, else that of the origin.
+    fn of(exchange: &Exchange, document: &Exchange) -> Self {
+        match exchange.observed.connection {
+            Some(number) => Self::Connection(number),
+            None => Self::of_origin(exchange, document),
+        }
+    }
+
     fn of_origin(exchange: &Exchange, document: &Exchange) -> Self {
         Self::Origin {
             origin: exchange.url.origin(),

@@ -26,8 +26,13 @@ lulic:1024kbit:50ms https: load 12100.300 ms, DOMContentLoaded 1050.300 ms, 7790
 lulic:1024kbit:50ms spdy: load 8450.300 ms, DOMContentLoaded 1050.300 ms, 23171 B up, 363546 B down
 lulic:1024kbit:50ms h2: load 9440.300 ms, DOMContentLoaded 1050.300 ms, 24235 B up, 363434 B down
 lulic:1024kbit:50ms h3: load 7220.300 ms, DOMContentLoaded 790.300 ms, 37783 B up, 365707 B down
-cable spdy browser: load 894.608 ms, DOMContentLoaded 174.705 ms, 48109 B up, 410592 B down
+cable spdy browser: load 898.406 ms, DOMContentLoaded 174.705 ms, 52546 B up, 413105 B down
+cable h2 browser: load 907.679 ms, DOMContentLoaded 148.027 ms, 50063 B up, 413824 B down
 cable h3 browser: load 895.702 ms, DOMContentLoaded 142.385 ms, 57787 B up, 376792 B down
+cable spdy chromium-49: load 796.132 ms, DOMContentLoaded 136.743 ms, 30503 B up, 385984 B down
+cable h2 chromium-49: load 790.467 ms, DOMContentLoaded 135.783 ms, 28941 B up, 386460 B down
+lulic:1024kbit:50ms spdy lulic: load 8400.300 ms, DOMContentLoaded 1040.300 ms, 21246 B up, 362686 B down
+lulic:1024kbit:50ms h2 lulic: load 9320.300 ms, DOMContentLoaded 1040.300 ms, 21983 B up, 362232 B down
 cable spdy accelerator: load 694.250 ms, DOMContentLoaded 137.691 ms, 11970 B up, 343361 B down
 cable h2 accelerator: load 684.966 ms, DOMContentLoaded 137.409 ms, 9972 B up, 339050 B down
 cable h3 accelerator: load 692.324 ms, DOMContentLoaded 124.379 ms, 17724 B up, 346289 B down
@@ -59,8 +64,19 @@ fn loads() -> String {
         push: Push::ByGraph,
         ..Options::default()
     };
-    let ours = [RaceProtocol::Spdy, RaceProtocol::H3];
-    write_race(&mut out, " browser", &networks[..1], &ours, browser);
+    write_race(
+        &mut out,
+        " browser",
+        &networks[..1],
+        &protocols[2..],
+        browser,
+    );
+    for (what, networks, options) in [
+        (" chromium-49", &networks[..1], Options::chromium_49()),
+        (" lulic", &networks[2..], Options::lulic()),
+    ] {
+        write_race(&mut out, what, networks, &protocols[2..4], options);
+    }
     for (what, accelerator) in [
         (" accelerator", Accelerator::Cold),
         (" warm accelerator", Accelerator::Warm),
