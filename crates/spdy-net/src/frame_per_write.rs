@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(whole, [24 + 21, 109, 9, 9]);
         for accepted in 1..30 {
             let parts = writes(FrameBoundaries::of_http2(), &bytes, accepted);
-            let expected = whole.iter().map(|len| len.div_ceil(accepted)).sum();
+            let expected: usize = whole.iter().map(|len| len.div_ceil(accepted)).sum();
             assert_eq!(parts.len(), expected, "{accepted} bytes at a time");
         }
     }
@@ -223,5 +223,19 @@ mod tests {
             writes(FrameBoundaries::of_spdy(), &bytes[..30], 50),
             [28, 2]
         );
+    }
+
+    #[test]
+    fn input_that_ends_within_a_head_does_not_join_a_request_to_the_prologue() {
+        let frames = [http2_frame(4, 12), http2_frame(HEADERS, 100)].concat();
+        let bytes = [&[b'P'; PREFACE_BYTES][..], &frames].concat();
+        for of_head in 0..9 {
+            let mut boundaries = FrameBoundaries::of_http2();
+            let first = &bytes[..24 + 21 + of_head];
+            let len = boundaries.write_len(first);
+            assert_eq!(len, 24 + 21, "{of_head} bytes of the head");
+            boundaries.pass(&first[..len]);
+            assert_eq!(boundaries.write_len(&bytes[len..]), 109);
+        }
     }
 }
