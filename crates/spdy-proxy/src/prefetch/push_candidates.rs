@@ -40,16 +40,16 @@ impl Prefetcher {
         }
     }
 
-    /// The kind of the resource at `uri`, if it is the site's own, without a query, and in the cache as public: a sheet, script, font or
-    /// image. A page that was requested as `page` will request it as `load`.
-    pub(crate) fn public_resource_kind(
+    /// The kind and the bytes of the resource at `uri`, if it is the site's own, without a query, and in the cache as public: a sheet, script,
+    /// font or image. A page that was requested as `page` will request it as `load`.
+    pub(crate) fn public_resource(
         &self,
         cache: &Cache,
         site: &Arc<Site>,
         page: &request::Parts,
         uri: &Uri,
         load: LoadHints,
-    ) -> Option<PageKind> {
+    ) -> Option<(PageKind, u64)> {
         let request = self.subresource_request(site, page, uri, load)?;
         if request.proxied.is_some() || uri.query().is_some() {
             return None;
@@ -62,11 +62,12 @@ impl Prefetcher {
             kind,
             PageKind::Stylesheet | PageKind::Script | PageKind::Font | PageKind::Image
         );
-        (is_public_ok && is_preloadable).then_some(kind)
+        (is_public_ok && is_preloadable).then(|| (kind, object.body().len()))
     }
 
-    /// Whether the resource at `uri` is in the cache as public, with this kind. A page that was requested as `page` will request it as `load`.
-    pub(crate) fn is_stored_public(
+    /// The bytes of the resource at `uri`, if it is in the cache as public, with this kind. A page that was requested as `page` will request it as
+    /// `load`.
+    pub(crate) fn public_bytes(
         &self,
         cache: &Cache,
         site: &Arc<Site>,
@@ -74,17 +75,16 @@ impl Prefetcher {
         uri: &Uri,
         load: LoadHints,
         kind: PageKind,
-    ) -> bool {
-        let request = self.subresource_request(site, page, uri, load);
-        let object = request.and_then(|request| cache.lookup_fresh(&request));
-        object.is_some_and(|object| {
-            let stored = object.stored();
-            let stored_kind = kind_of(stored.served());
-            // Many servers state no type of fonts.
-            let is_kind =
-                stored_kind == kind || kind == PageKind::Font && stored_kind == PageKind::Other;
-            stored.status() == StatusCode::OK && is_public(stored) && is_kind
-        })
+    ) -> Option<u64> {
+        let request = self.subresource_request(site, page, uri, load)?;
+        let object = cache.lookup_fresh(&request)?;
+        let stored = object.stored();
+        let stored_kind = kind_of(stored.served());
+        // Many servers state no type of fonts.
+        let is_kind =
+            stored_kind == kind || kind == PageKind::Font && stored_kind == PageKind::Other;
+        let is_public_ok = stored.status() == StatusCode::OK && is_public(stored);
+        (is_public_ok && is_kind).then(|| object.body().len())
     }
 
     /// The response that is pushed as `planned`.

@@ -55,6 +55,10 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// How long the head of a response waits for the end of the page, so that it can have hints.
 const MAX_HEAD_DELAY: Duration = Duration::from_millis(20);
 
+/// Maximum sum of the fonts that a page does not name itself and that are pushed or hinted for it, bytes. A browser requests a hinted font
+/// as more urgent than images, and its load event waits for it. Without the hint it may request the font after the event.
+const MAX_FONT_BYTES: u64 = 100 * 1024;
+
 /// Pushes and hints for one client's connection.
 #[derive(Clone)]
 pub(super) struct PushAndHints {
@@ -294,9 +298,10 @@ impl PushAndHints {
             let resource = &candidate.resource;
             resource.is_unhintable && resource.kind == Some(Kind::Stylesheet)
         });
+        let mut font_bytes = 0;
         let push_candidates = candidates
             .into_iter()
-            .filter_map(|candidate| self.preload_for(site, head, candidate));
+            .filter_map(|candidate| self.preload_for(site, head, candidate, &mut font_bytes));
         let arrival: Option<&RequestInfo> = head.extensions.get();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let budget = Budget::default();
@@ -379,12 +384,14 @@ impl PushAndHints {
     }
 
     /// The push candidate for `candidate`; `None` if it may not be pushed or hinted. A resource that the page does not name must be in the
-    /// cache for all clients, and have the kind that clients or the naming text state.
+    /// cache for all clients, and have the kind that clients or the naming text state. `font_bytes` has the fonts among them so far: up to
+    /// [`MAX_FONT_BYTES`].
     fn preload_for(
         &self,
         site: &Arc<Site>,
         head: &request::Parts,
         candidate: Candidate,
+        font_bytes: &mut u64,
     ) -> Option<PushCandidate> {
         let Candidate {
             resource: mut push_candidate,
@@ -396,14 +403,27 @@ impl PushAndHints {
         let uri = push_candidate.url.parse().ok()?;
         let load = LoadHints::from_page(push_candidate.kind, push_candidate.by_cors);
         let (prefetcher, cache) = (&self.proxy.prefetcher, &self.proxy.cache);
-        if let (NamedBy::Subresource, Some(kind)) = (named_by, push_candidate.kind) {
-            let is_stored = prefetcher.is_stored_public(cache, site, head, &uri, load, kind);
-            return is_stored.then_some(push_candidate);
+        let bytes = match (named_by, push_candidate.kind) {
+            (NamedBy::Subresource, Some(kind)) => {
+                prefetcher.public_bytes(cache, site, head, &uri, load, kind)?
+            }
+            (_, stated) => {
+                let (kind, bytes) = prefetcher.public_resource(cache, site, head, &uri, load)?;
+                push_candidate.kind = Some(kind);
+                if stated.is_some_and(|stated| stated != kind) {
+                    return None;
+                }
+                bytes
+            }
+        };
+        if push_candidate.kind == Some(Kind::Font) {
+            let sum = font_bytes.saturating_add(bytes);
+            if sum > MAX_FONT_BYTES {
+                return None;
+            }
+            *font_bytes = sum;
         }
-        let kind = prefetcher.public_resource_kind(cache, site, head, &uri, load)?;
-        let is_consistent = push_candidate.kind.is_none_or(|stated| stated == kind);
-        push_candidate.kind = Some(kind);
-        is_consistent.then_some(push_candidate)
+        Some(push_candidate)
     }
 
     /// Records the page after which `url` is requested, which is `target` of `origin`.

@@ -28,6 +28,10 @@ fn origin(request: &Request<Body>) -> Response<Body> {
     let sheet = request.uri().path().strip_suffix(".css");
     let of_sheet =
         sheet.map(|name| format!("@font-face {{ font-family: F; src: url({name}.woff2) }}"));
+    // The name of a font can be its length.
+    let font = request.uri().path().strip_suffix(".woff2");
+    let font_bytes = font.and_then(|name| name[1..].parse().ok());
+    let font = "f".repeat(font_bytes.unwrap_or(6));
     let (kind, control, body) = match request.uri().path() {
         "/" => ("text/html", "max-age=600", PAGE),
         "/no-cache" => ("text/html", "no-cache", PAGE),
@@ -37,6 +41,18 @@ fn origin(request: &Request<Body>) -> Response<Body> {
             "max-age=600",
             "@font-face { font-family: F; src: url(/used.woff2) } \
              @font-face { font-family: G; src: url(/unused.woff2) }",
+        ),
+        "/large-fonts" => (
+            "text/html",
+            "max-age=600",
+            "<!DOCTYPE html><link rel=stylesheet href=/large-fonts.css>",
+        ),
+        "/large-fonts.css" => (
+            "text/css",
+            "max-age=600",
+            "@font-face { font-family: A; src: url(/60000.woff2) } \
+             @font-face { font-family: B; src: url(/50000.woff2) } \
+             @font-face { font-family: C; src: url(/42400.woff2) }",
         ),
         path if path.ends_with(".css") => {
             ("text/css", "max-age=600", &of_sheet.unwrap_or_default()[..])
@@ -55,7 +71,7 @@ fn origin(request: &Request<Body>) -> Response<Body> {
         "/cart/add" => ("text/javascript", "no-store", "added"),
         "/account.js" => ("text/javascript", "private, max-age=600", "'of alice'"),
         path if path.ends_with(".js") => ("text/javascript", "max-age=600", "1"),
-        _ => ("font/woff2", "max-age=600", "a font"),
+        _ => ("font/woff2", "max-age=600", &font[..]),
     };
     let response = Response::builder()
         .header("content-type", kind)
@@ -158,6 +174,26 @@ async fn one_client_teaches_what_sheets_and_modules_of_the_page_name() {
     let first = networks(1).next().expect("a network");
     load(&stage, first, "/", &LOADED).await;
     assert_eq!(hinted(&stage, "/", "none").await, DEEP);
+}
+
+/// A browser requests a hinted font before images. So one that makes the fonts longer than 100 KiB together is left out.
+#[tokio::test]
+async fn fonts_are_hinted_up_to_a_sum_of_their_bytes() {
+    let stage = stage();
+    let fonts = ["/60000.woff2", "/50000.woff2", "/42400.woff2"];
+    let loaded = fonts.map(|font| ("/large-fonts.css", font));
+    let loaded = [&[("/large-fonts", "/large-fonts.css")], &loaded[..]].concat();
+    let first = networks(1).next().expect("a network");
+    load(&stage, first, "/large-fonts", &loaded).await;
+    let mut hinted = hinted(&stage, "/large-fonts", "none").await;
+    assert_eq!(hinted.remove(0), "/large-fonts.css");
+    let sum = hinted.iter().map(|font| match &font[..] {
+        "/60000.woff2" => 60_000,
+        "/50000.woff2" => 50_000,
+        _ => 42_400,
+    });
+    assert_eq!(hinted.len(), 2, "{hinted:?}");
+    assert!(sum.sum::<u32>() <= 102_400, "{hinted:?}");
 }
 
 /// The origin sends the page again for each request, the same text each time.
