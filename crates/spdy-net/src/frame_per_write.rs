@@ -16,8 +16,8 @@ use spdy_net_core::network::BoxIo;
 use spdy_net_core::protocol::Protocol;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// The first bytes of an HTTP/2 client (RFC 9113 §3.4).
-const PREFACE_BYTES: usize = 24;
+use crate::negotiate::H2_PREFACE;
+
 /// The longest head of a frame: that of HTTP/2.
 const MAX_HEAD_BYTES: usize = 9;
 /// The type of HEADERS in HTTP/2 (RFC 9113 §6.2).
@@ -101,7 +101,7 @@ impl FrameBoundaries {
             head: [0; MAX_HEAD_BYTES],
             // The preface counts as the payload of a frame whose head was passed.
             head_len: 9,
-            payload_left: PREFACE_BYTES,
+            payload_left: H2_PREFACE.len(),
             in_prologue: true,
         }
     }
@@ -192,14 +192,13 @@ mod tests {
     #[test]
     fn each_frame_of_http2_is_written_alone_from_the_first_request_on() {
         const SETTINGS: u8 = 4;
-        let preface = [b'P'; PREFACE_BYTES];
         let frames = [
             http2_frame(SETTINGS, 12),
             http2_frame(HEADERS, 100),
             http2_frame(HEADERS, 0),
             http2_frame(SETTINGS, 0),
         ];
-        let bytes = [&preface[..], &frames.concat()].concat();
+        let bytes = [H2_PREFACE, &frames.concat()].concat();
         let whole = writes(FrameBoundaries::of_http2(), &bytes, usize::MAX);
         assert_eq!(whole, [24 + 21, 109, 9, 9]);
         for accepted in 1..30 {
@@ -228,7 +227,7 @@ mod tests {
     #[test]
     fn input_that_ends_within_a_head_does_not_join_a_request_to_the_prologue() {
         let frames = [http2_frame(4, 12), http2_frame(HEADERS, 100)].concat();
-        let bytes = [&[b'P'; PREFACE_BYTES][..], &frames].concat();
+        let bytes = [H2_PREFACE, &frames].concat();
         for of_head in 0..9 {
             let mut boundaries = FrameBoundaries::of_http2();
             let first = &bytes[..24 + 21 + of_head];

@@ -27,7 +27,7 @@ use spdy_net_core::protocol::Protocol;
 use tokio::io::AsyncReadExt;
 
 /// The first bytes of an HTTP/2 client (RFC 9113 §3.4).
-const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The protocol that the bytes so far show.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
