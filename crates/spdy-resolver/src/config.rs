@@ -33,8 +33,7 @@ pub struct ResolverConfig {
     /// Maximum number of cached hosts; above it, the one that expires first is evicted. Default 4096.
     pub hosts: usize,
     /// Replies over UDP that one look-up may receive without a match to its question (another ID, name or case; those from another
-    /// source do not count). Above
-    /// this number it uses TCP alone. Default 16.
+    /// source do not count). Above this number it uses only TCP. Default 16.
     pub max_mismatched_replies: u32,
     /// Maximum number of concurrent look-ups; one more fails. Each uses up to two sockets. Default 256.
     pub max_lookups: usize,

@@ -40,8 +40,8 @@ impl Prefetcher {
         }
     }
 
-    /// The kind and the bytes of the resource at `uri`, if it is the site's own, without a query, and in the cache as public: a sheet, script,
-    /// font or image. A page that was requested as `page` will request it as `load`.
+    /// The kind and the bytes of the resource at `uri`, if it is the site's own, without a query, and in the cache as public: a sheet,
+    /// script, font or image. A page that was requested as `page` will request it as `load`.
     pub(crate) fn public_resource(
         &self,
         cache: &Cache,
@@ -65,8 +65,8 @@ impl Prefetcher {
         (is_public_ok && is_preloadable).then(|| (kind, object.body().len()))
     }
 
-    /// The bytes of the resource at `uri`, if it is in the cache as public, with this kind. A page that was requested as `page` will request it as
-    /// `load`.
+    /// The bytes of the resource at `uri`, if it is in the cache as public, with this kind. A page that was requested as `page` will
+    /// request it as `load`.
     pub(crate) fn public_bytes(
         &self,
         cache: &Cache,
