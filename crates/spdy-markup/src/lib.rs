@@ -3,6 +3,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`css_urls`] | the URLs of a style sheet: where each one is, and what it is used for |
+//! | [`font_faces`] | the fonts of a style sheet, and how text is shown until they have loaded |
 //! | [`es_modules`] | the imports of a script, and their URLs by an import map |
 //! | [`srcset`] | the URLs of a `srcset` attribute |
 //! | [`entities`] | character references in attribute values: decode, encode |
@@ -16,4 +17,5 @@ pub mod charset;
 pub mod css_urls;
 pub mod entities;
 pub mod es_modules;
+pub mod font_faces;
 pub mod srcset;

@@ -37,7 +37,8 @@ pub mod summary;
 
 pub use error::OpenError;
 pub use graph::{
-    Node, PageGraph, Trigger, body_start, es_modules, first_text, preconnects, references,
+    Node, PageGraph, Trigger, body_start, es_modules, first_text, font_display, preconnects,
+    references,
 };
 pub use import::har::export as har_export;
 pub use import::result::{ImportOptions, OpenedReplica};

@@ -6,6 +6,7 @@ pub(crate) mod css;
 mod dispatch_delay;
 pub mod es_modules;
 pub mod first_text;
+pub mod font_display;
 pub(crate) mod from_replica;
 pub(crate) mod html;
 pub(crate) mod inference;

@@ -1,13 +1,14 @@
 //! What a browser draws of a page: the first text, and the largest content.
 //!
 //! A recording of Chromium has its largest contentful paint. If that is text, and later than the first paint, it waited for the last
-//! web font before it, or for the last fetch or script. For any other page the layout is not known. Then the image with the most pixels
+//! web font before it, or for the last fetch or script. Chromium waits for a font with `font-display: auto` until [`FONT_SWAP_AT`]. For any other page the layout is not known. Then the image with the most pixels
 //! that the document names counts as the largest content, unless all are small.
 
 use std::time::Duration;
 
 use spdy_page::body_start::body_start;
 use spdy_page::first_text::first_text;
+use spdy_page::font_display::{FontDisplay, font_display};
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Kind, LargestPaint, Replica};
@@ -23,6 +24,12 @@ const SMALL: u64 = 200 * 200;
 const PIXELS_PER_BYTE: u64 = 4;
 /// An image with less data is a placeholder to Chromium: 0.05 bits a pixel.
 const PLACEHOLDER_PIXELS_PER_BIT: u64 = 20;
+
+/// Time since the navigation at which Chromium shows text with `font-display: auto` in another font (its feature
+/// `AlignFontDisplayAutoTimeoutWithLCPGoal`).
+const FONT_SWAP_AT: Duration = Duration::from_secs(2);
+/// From then to the paint of the text, at most: the longest of nine was 58 ms.
+const MAX_SWAP_DELAY: Duration = Duration::from_millis(100);
 
 /// The plan of `replica`, without its render delay; `None` if its document has no node.
 pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPlan> {
@@ -54,19 +61,30 @@ pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPl
                 .map(|(_, node)| node)
         }
     };
+    let waits_for_font = |node: &usize| {
+        let font = exchange(*node);
+        font.kind == Kind::Font && font_display(replica, &font.url) == FontDisplay::Auto
+    };
     Some(PaintPlan {
         document,
         text_at: first_text(&replica.exchanges[replica.start]),
         images,
         largest,
+        font_swap_at: largest.filter(waits_for_font).map(|_| FONT_SWAP_AT),
         render_delay: None,
     })
 }
 
-/// What showed the text that was painted at `at`: the last web font that arrived after the first paint. Without one, the last fetch
-/// that ended then, or script that was evaluated: it wrote the text.
+/// What showed the text that was painted at `at`: the web font that it no longer waited for, or the last one that arrived after the first
+/// paint. Without one, the last fetch that ended then, or script that was evaluated: it wrote the text.
 fn cause_of_text(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<usize> {
     let first = replica.paints.first_contentful?;
+    if first < FONT_SWAP_AT && (FONT_SWAP_AT..=FONT_SWAP_AT + MAX_SWAP_DELAY).contains(&at) {
+        let late = late_font(replica, graph, at);
+        if late.is_some() {
+            return late;
+        }
+    }
     let ended = |node: &Node| {
         let exchange = &replica.exchanges[node.exchange];
         let compute = exchange.observed.compute.unwrap_or_default();
@@ -84,6 +102,19 @@ fn cause_of_text(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<u
         false => &[],
     };
     last_of(&[Kind::Font]).or_else(|| last_of(writers))
+}
+
+/// The font that arrives last, of those that are on their way at [`FONT_SWAP_AT`] and still at `at`, and whose text Chromium shows from then on.
+fn late_font(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<usize> {
+    let nodes = graph.nodes.iter().enumerate();
+    let late = nodes.filter_map(|(number, node)| {
+        let font = &replica.exchanges[node.exchange];
+        let is_late =
+            node.kind == Kind::Font && font.started? < FONT_SWAP_AT && at < font.finished()?;
+        (is_late && font_display(replica, &font.url) == FontDisplay::Auto)
+            .then_some((font.finished()?, number))
+    });
+    late.max().map(|(_, number)| number)
 }
 
 /// The images that the text of `document` names, each with the offset of its tag; no icons.
@@ -219,6 +250,44 @@ mod tests {
         assert_eq!(largest(400, 900, 850).as_deref(), Some("/early"));
         assert_eq!(largest(400, 900, 950), None);
         assert_eq!(largest(400, 900, 300), None);
+    }
+
+    #[test]
+    fn text_that_is_painted_after_two_seconds_no_longer_waits_for_its_font() {
+        let ms = Duration::from_millis;
+        let plan_at = |at, font_end: u64, display: &str| {
+            let largest_contentful = Some(LargestPaint {
+                at: ms(at),
+                url: None,
+            });
+            let mut replica = page(
+                [50_000; 3],
+                Paints {
+                    first_contentful: Some(ms(1_500)),
+                    largest_contentful,
+                },
+            );
+            let font = &mut replica.exchanges[2];
+            font.kind = Kind::Font;
+            (font.started, font.wait) = (Some(ms(1_550)), Some(ms(font_end - 1_550)));
+            font.receive = Some(ms(0));
+            let sheet = &mut replica.exchanges[1];
+            (sheet.kind, sheet.body_is_real) = (Kind::Stylesheet, true);
+            sheet.body =
+                format!("@font-face {{ src: url(early); font-display: {display} }}").into();
+            let graph = PageGraph::of(&replica);
+            let plan = paint_plan(&replica, &graph).expect("it has a document");
+            let largest = plan.largest.map(|node| graph.nodes[node].exchange);
+            (largest, plan.font_swap_at)
+        };
+        let by_limit = (Some(2), Some(FONT_SWAP_AT));
+        assert_eq!(plan_at(2_030, 2_400, "auto"), by_limit);
+        assert_eq!(plan_at(2_101, 2_400, "auto"), (None, None));
+        assert_eq!(plan_at(1_999, 2_400, "auto"), (None, None));
+        assert_eq!(plan_at(2_030, 2_400, "swap"), (None, None));
+        // It arrived before the text was painted: another network may still delay it.
+        assert_eq!(plan_at(1_900, 1_880, "auto"), by_limit);
+        assert_eq!(plan_at(1_900, 1_880, "block"), (Some(2), None));
     }
 
     #[test]

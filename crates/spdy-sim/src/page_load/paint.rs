@@ -19,7 +19,7 @@ use super::machine::{NodeState, PageLoad};
 /// `docs/measurements/visual-metrics.md` has the loads.
 pub const RENDER_DELAY: Duration = Duration::from_millis(35);
 
-/// How long text stays invisible while its web font loads (CSS Fonts Level 4, `font-display: block`).
+/// How long text stays invisible while its web font loads (`font-display: block`, CSS Fonts Level 4 §4.9).
 const FONT_BLOCK_PERIOD: Duration = Duration::from_secs(3);
 
 /// What a browser draws of a page, by the nodes of its graph.
@@ -34,6 +34,9 @@ pub struct PaintPlan {
     /// The image that is the largest content of the window, or the web font, the fetch or the script of the text that is; `None` for
     /// other text.
     pub largest: Option<usize>,
+    /// If `largest` is a web font: time since the start of the load at which its text is shown in another font. `None` if the text
+    /// stays invisible for [`FONT_BLOCK_PERIOD`] after the first paint.
+    pub font_swap_at: Option<Duration>,
     /// From the moment at which a browser can draw to the first paint, if the recording shows it; else [`RENDER_DELAY`].
     pub render_delay: Option<Duration>,
 }
@@ -48,6 +51,8 @@ pub(super) struct Paints {
     image_at: BTreeMap<usize, u64>,
     /// The smallest offset of an image that has arrived.
     first_image_at: Option<u64>,
+    /// The start of the load.
+    began: Instant,
     first: Option<Instant>,
     largest: Option<Instant>,
 }
@@ -79,6 +84,7 @@ impl PageLoad<'_> {
             arrived: BTreeSet::new(),
             image_at,
             first_image_at: None,
+            began: Instant::ZERO,
             first: None,
             largest: None,
         });
@@ -94,6 +100,13 @@ impl PageLoad<'_> {
     #[must_use]
     pub fn largest_contentful_paint(&self) -> Option<Instant> {
         self.paints.as_ref()?.largest
+    }
+
+    /// Notes that the load starts.
+    pub(super) fn note_start(&mut self, now: Instant) {
+        if let Some(paints) = &mut self.paints {
+            paints.began = now;
+        }
     }
 
     /// Notes that all bytes of `node` have arrived and that the page needs it.
@@ -121,8 +134,12 @@ impl PageLoad<'_> {
             paints.largest = match paints.plan.largest {
                 Some(node) if paints.arrived.contains(&node) && self.has_run(node) => {
                     let is_font = self.outline.nodes[node].kind == Kind::Font;
-                    let latest = is_font.then(|| first + FONT_BLOCK_PERIOD);
-                    Some(latest.unwrap_or(painted_at).min(painted_at).max(first))
+                    let latest = match paints.plan.font_swap_at {
+                        _ if !is_font => painted_at,
+                        Some(at) => paints.began + at + RENDER_DELAY,
+                        None => first + FONT_BLOCK_PERIOD,
+                    };
+                    Some(latest.min(painted_at).max(first))
                 }
                 // It can still arrive.
                 Some(node) if self.states[node] != NodeState::Settled => None,

@@ -1,5 +1,7 @@
 //! First and largest contentful paint.
 
+use std::time::Duration;
+
 use spdy_clock::Instant;
 use spdy_page::graph::{Node, PageGraph, Trigger, WaitsFor};
 use spdy_page::replica::Kind;
@@ -109,6 +111,15 @@ fn large_text_waits_at_most_three_seconds_for_its_font() {
     let at = |arrival| paints(nodes(), plan.clone(), &[(400, 1), (arrival, 2)]);
     assert_eq!(at(900), [Some(400), Some(900)]);
     assert_eq!(at(9_000), [Some(400), Some(3_400)]);
+    // Or until another font shows it, which is no later than the first paint.
+    let swaps = PaintPlan {
+        font_swap_at: Some(Duration::from_secs(2)),
+        ..plan
+    };
+    let at = |sheet, arrival| paints(nodes(), swaps.clone(), &[(sheet, 1), (arrival, 2)]);
+    assert_eq!(at(400, 1_900), [Some(400), Some(1_900)]);
+    assert_eq!(at(400, 9_000), [Some(400), Some(2_000)]);
+    assert_eq!(at(2_500, 9_000), [Some(2_500); 2]);
 }
 
 #[test]
