@@ -66,6 +66,8 @@ pub(super) enum Token {
     Path,
     Endpoint(EndpointId),
     Program(Side),
+    /// The answer to a query leaves.
+    Answer(usize),
 }
 
 impl Token {
@@ -75,6 +77,7 @@ impl Token {
             Self::Path => 3,
             Self::Program(Side::Client) => (1 << 2) | 3,
             Self::Program(Side::Server) => (2 << 2) | 3,
+            Self::Answer(question) => (question as u64 + 3) << 2 | 3,
             Self::Endpoint(EndpointId { connection, side }) => {
                 ((connection as u64) << 2) | if side == Side::Client { 1 } else { 2 }
             }
@@ -93,7 +96,7 @@ impl Token {
                 0 => Self::Path,
                 1 => Self::Program(Side::Client),
                 2 => Self::Program(Side::Server),
-                other => unreachable!("no timer has the number {other}"),
+                other => Self::Answer(other - 3),
             },
             _ => Self::Endpoint(EndpointId {
                 connection: number,

@@ -65,6 +65,8 @@ pub(super) struct State {
     programs: [Program; 2],
     /// Started DNS queries, by their numbers.
     pub(super) queries: Vec<DnsQuery>,
+    /// Answers that leave after other packets of this instant.
+    answers_due: usize,
     /// The waker of a task that waits until the network is quiet.
     pub(super) quiet_waker: Option<Waker>,
 }
@@ -91,6 +93,7 @@ impl State {
             free_slots: Vec::new(),
             programs: Default::default(),
             queries: Vec::new(),
+            answers_due: 0,
             quiet_waker: None,
         }
     }
@@ -129,6 +132,7 @@ impl State {
         let mut connections = self.connections.iter();
         self.in_flight.len() == self.free_slots.len()
             && self.waiting.is_empty()
+            && self.answers_due == 0
             && self.programs.iter().all(Program::is_empty)
             && connections.all(|it| closed(&it.client) && it.server.as_ref().is_none_or(closed))
     }
@@ -327,15 +331,7 @@ impl PacketNetwork {
                 }
             }
             PacketContent::Query { question } => {
-                let host = state.queries[question].host.clone();
-                let addresses = state.names.get(&host).cloned().unwrap_or_default();
-                let len_bytes = dns::answer_len_bytes(&host, &addresses);
-                self.send(
-                    state,
-                    Direction::Down,
-                    len_bytes,
-                    PacketContent::Answer { question },
-                );
+                self.notify(state, now, Side::Server, Arrival::Query(question));
             }
             PacketContent::Answer { question } => {
                 let addresses = state
@@ -353,6 +349,15 @@ impl PacketNetwork {
         if state.quiet_waker.is_some() && state.is_quiet() {
             wake(&mut state.quiet_waker);
         }
+    }
+
+    /// Sends the answer of the name server to the query with the number `question`.
+    fn send_answer(self: &Arc<Self>, state: &mut State, question: usize) {
+        let host = state.queries[question].host.clone();
+        let addresses = state.names.get(&host).cloned().unwrap_or_default();
+        let len_bytes = dns::answer_len_bytes(&host, &addresses);
+        let answer = PacketContent::Answer { question };
+        self.send(state, Direction::Down, len_bytes, answer);
     }
 
     fn handle_segment(
@@ -450,14 +455,32 @@ impl TimerTarget for PacketNetwork {
                 self.transmit(&mut state, now, end);
                 Some(end)
             }
+            Token::Answer(question) => {
+                state.answers_due -= 1;
+                self.send_answer(&mut state, question);
+                None
+            }
             Token::Program(side) => {
                 let mut arrivals = state.program(side).take();
                 drop(state); // a listener may open connections of its own
+                let mut has_woken = false;
                 for arrival in arrivals.drain(..) {
                     match arrival {
                         Arrival::Wake(waker) => waker.wake(),
                         Arrival::Accept(on_established, server) => on_established(server),
+                        Arrival::Query(question) if !has_woken => {
+                            self.send_answer(&mut self.lock(), question);
+                            continue;
+                        }
+                        // What the tasks before it send leaves first. They run when no event of this instant is left.
+                        Arrival::Query(question) => {
+                            self.lock().answers_due += 1;
+                            let token = Token::Answer(question).pack();
+                            let at = now + Duration::from_nanos(1);
+                            self.runtime.fire_at(at, self.clone(), token);
+                        }
                     }
+                    has_woken = true;
                 }
                 let mut state = self.lock();
                 state.program(side).reuse(arrivals);

@@ -1,7 +1,8 @@
 //! The programs of the two hosts, which handle arrivals together.
 //!
 //! A packet does not run a program at once. The operating system wakes the program, which handles everything that has arrived by then,
-//! as after `epoll_wait`. What has arrived together is thus acknowledged and answered together. All servers are one program.
+//! as after `epoll_wait`. What has arrived together is thus acknowledged and answered together. All servers are one program, with the name
+//! server.
 //!
 //! ```text
 //!   packets     p1 p2      p3            p4 p5
@@ -18,6 +19,8 @@ pub(super) enum Arrival {
     Wake(Waker),
     /// A listener has a new connection.
     Accept(OnEstablished, EndpointId),
+    /// The name server has the query with this number.
+    Query(usize),
 }
 
 /// The arrivals that a program has not handled yet.

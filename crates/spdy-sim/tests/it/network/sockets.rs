@@ -216,7 +216,7 @@ fn an_unknown_name_fails_after_one_round_trip() {
 }
 
 #[test]
-fn an_answer_of_the_resolver_waits_for_the_program() {
+fn the_resolver_and_the_program_that_waits_for_it_need_their_latency() {
     let resolved_at = |program_latency| {
         let config = NetworkConfig {
             program_latency,
@@ -228,7 +228,34 @@ fn an_answer_of_the_resolver_waits_for_the_program() {
         })
     };
     let latency = Duration::from_micros(300);
-    assert_eq!(resolved_at(latency), resolved_at(Duration::ZERO) + latency);
+    let expected = resolved_at(Duration::ZERO) + latency + latency;
+    assert_eq!(resolved_at(latency), expected);
+}
+
+#[test]
+fn an_answer_of_the_resolver_follows_the_response_to_an_earlier_request() {
+    // Seven packets, which take 8 ms on the link.
+    async fn respond(mut io: BoxIo, _: SimRuntime) {
+        io.read_exact(&mut [0]).await.unwrap();
+        io.write_all(&pattern(10_000)).await.unwrap();
+    }
+    let lookup = |has_request: bool| {
+        let config = NetworkConfig {
+            program_latency: Duration::from_micros(300),
+            ..config()
+        };
+        with_server(config, 1, respond, async move |network, runtime| {
+            let mut io = network.connect(server()).await.unwrap();
+            let began = runtime.now();
+            if has_request {
+                io.write_all(b"x").await.unwrap();
+            }
+            network.resolve("a.test").await.unwrap();
+            runtime.now() - began
+        })
+    };
+    let waited = lookup(true) - lookup(false);
+    assert!(waited > Duration::from_millis(8), "{waited:?}");
 }
 
 #[test]
