@@ -14,7 +14,8 @@
 //!    name it, the last script of the document.
 //!
 //! In recordings by this project, what a script requests long after it has run, and around the end of a fetch or an event of the page, is
-//! requested by their callbacks and handlers.
+//! requested by their callbacks and handlers. A range of a video that starts when another one ends is requested by the player, which has
+//! read or cancelled that one.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -34,6 +35,12 @@ const SLACK: Duration = Duration::from_millis(10);
 /// script, was made by the callback or by the handler.
 const CALLBACK: Duration = Duration::from_millis(50);
 
+/// A player requests another range so soon before or after the end of the one before.
+const PLAYER: Duration = Duration::from_millis(20);
+
+/// Maximum number of ranges that are compared for one.
+const MAX_COMPARED_RANGES: usize = 64;
+
 /// Minimum length of a path for a search in scripts.
 const NEEDLE_LEN: usize = 6;
 
@@ -51,7 +58,8 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
         has_times: !clock_is_coarse(replica),
         by_url: HashMap::with_capacity(exchanges.len()),
         is_exact: replica.has_evaluation_times(),
-        fetches: fetches(replica),
+        fetches: ends_of(replica, Kind::Fetch),
+        ranges: ends_of(replica, Kind::Media),
         search_bytes_left: SEARCH_BYTES,
         imports: ModuleImports::new(),
     };
@@ -120,10 +128,10 @@ fn clock_is_coarse(replica: &Replica) -> bool {
     starts.all(|start| start.subsec_nanos() == 0)
 }
 
-/// The recorded ends of fetches, in their order.
-fn fetches(replica: &Replica) -> Vec<(Duration, usize)> {
+/// The recorded ends of exchanges of `kind`, in their order.
+fn ends_of(replica: &Replica, kind: Kind) -> Vec<(Duration, usize)> {
     let exchanges = replica.exchanges.iter().enumerate();
-    let of_kind = exchanges.filter(|(_, exchange)| exchange.kind == Kind::Fetch);
+    let of_kind = exchanges.filter(|(_, exchange)| exchange.kind == kind);
     let ends = of_kind.filter_map(|(index, exchange)| Some((exchange.finished()?, index)));
     let mut ends: Vec<_> = ends.collect();
     ends.sort_unstable();
@@ -139,6 +147,8 @@ struct Inference<'a> {
     is_exact: bool,
     /// The ends of fetches, in their order.
     fetches: Vec<(Duration, usize)>,
+    /// The ends of videos and sounds, and of their ranges.
+    ranges: Vec<(Duration, usize)>,
     search_bytes_left: usize,
     imports: ModuleImports<'a>,
 }
@@ -164,6 +174,9 @@ impl<'a> Inference<'a> {
             .filter(|&parent| plan.placed[parent].is_some());
         let parent = parent.unwrap_or(self.replica.start);
         let parent_len = self.replica.exchanges[parent].body.len() as u64;
+        if let Some((cause, delay)) = self.after_range(plan, index) {
+            return self.placement(plan, index, cause, delay);
+        }
         let (cause, delay) = match (exchange.initiator, self.replica.exchanges[parent].kind) {
             (Initiator::Redirect { index }, _) if index == parent => {
                 (Cause::Done { parent }, Duration::ZERO)
@@ -195,6 +208,34 @@ impl<'a> Inference<'a> {
             }
         };
         self.placement(plan, index, cause, delay)
+    }
+
+    /// The end of an earlier range of the same video or sound, if the player requested `index` then, and the time from one to the other.
+    fn after_range(&self, plan: &GraphBuilder<'a>, index: usize) -> Option<(Cause, Duration)> {
+        let exchanges = &self.replica.exchanges;
+        let exchange = &exchanges[index];
+        let started = exchange
+            .started
+            .filter(|_| self.is_exact && exchange.kind == Kind::Media)?;
+        let until = started.saturating_add(PLAYER);
+        let ended = self.ranges.partition_point(|&(end, _)| end <= until);
+        let near = self.ranges[..ended].iter().rev();
+        let mut near = near.take_while(|(end, _)| started.saturating_sub(*end) <= PLAYER);
+        let near = near.by_ref().take(MAX_COMPARED_RANGES);
+        let mut ranges = near.filter(|&&(_, range)| {
+            range != index
+                && exchanges[range].started < Some(started)
+                && exchanges[range].key() == exchange.key()
+                && plan.placed[range].is_some()
+        });
+        let &(end, parent) = ranges.next()?;
+        let range = &exchanges[parent];
+        // The browser stopped reading, but the recording also has the bytes that arrived afterwards.
+        let is_cancelled = range.observed.refused.is_some() && has_unread_bytes(range);
+        Some(match is_cancelled {
+            true => (Cause::Bytes { parent, at_byte: 1 }, Duration::ZERO),
+            false => (Cause::Done { parent }, started.saturating_sub(end)),
+        })
     }
 
     /// The event whose handler requests `index`, if a script does and does not do so when it runs.
@@ -475,6 +516,12 @@ impl<'a> Inference<'a> {
             before_dom_content_loaded: before_dom_content_loaded && in_time,
         }
     }
+}
+
+/// True if a recording of `exchange` has all bytes that arrived, whether the browser read them or not.
+fn has_unread_bytes(exchange: &Exchange) -> bool {
+    let protocol = exchange.observed.protocol.as_deref();
+    protocol.is_some_and(|name| name == "h2" || name.starts_with("spdy"))
 }
 
 /// True for an icon that a browser requests without a reference to it.

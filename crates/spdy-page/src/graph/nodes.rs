@@ -114,7 +114,32 @@ impl GraphBuilder<'_> {
             let imports = self.imports[node.exchange].iter();
             node.imports = imports.map(|&import| node_of[import]).collect();
         }
+        for number in 0..nodes.len() {
+            if let Some(writer) = self.writer_of(&nodes, number, replica) {
+                let before_dom_content_loaded = nodes[writer].before_dom_content_loaded;
+                let node = &mut nodes[number];
+                node.is_written = true;
+                node.before_dom_content_loaded |= before_dom_content_loaded;
+                node.before_load |= before_dom_content_loaded;
+            }
+        }
         PageGraph { nodes }
+    }
+
+    /// The script that wrote the script `number` into its document: its parent, if the parser stops for that. Chromium gives a written
+    /// script the priority of one in the head, and any other script of a script a low one.
+    fn writer_of(&self, nodes: &[Node], number: usize, replica: &Replica) -> Option<usize> {
+        let node = &nodes[number];
+        let Trigger::Done { parent } = node.trigger else {
+            return None;
+        };
+        let exchange = &self.exchanges[node.exchange];
+        let is_script = node.kind == Kind::Script && !node.is_redirect && node.waits_for.is_none();
+        let is_urgent = exchange.observed.priority.as_deref() == Some("High");
+        let was_in_time = exchange.finished()? <= replica.dom_content_loaded?;
+        let is_stop = nodes[parent].blocks_parser_at.is_some() || nodes[parent].is_written;
+        (is_script && is_urgent && was_in_time && is_stop && nodes[parent].kind == Kind::Script)
+            .then_some(parent)
     }
 
     /// The offset after the tag of `index`, also if that names the first of the redirects to it.
@@ -200,6 +225,7 @@ impl GraphBuilder<'_> {
             delay: placed.delay,
             is_redirect,
             blocks_parser_at,
+            is_written: false,
             blocks_scripts: placed.role == Role::Stylesheet { blocking: true } && is_sheet,
             before_dom_content_loaded: placed.before_dom_content_loaded,
             // The load event waits for everything that DOMContentLoaded waits for, but not for data that a script fetches.

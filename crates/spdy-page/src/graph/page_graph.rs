@@ -121,6 +121,9 @@ pub struct Node {
     /// For a synchronous script, also behind redirects: the offset in the body of its document where the parser stops until the
     /// script has run.
     pub blocks_parser_at: Option<u64>,
+    /// It is a script that its parent writes into the document (`document.write`). The parser, which stops for the parent, stops for it
+    /// too.
+    pub is_written: bool,
     /// It is a style sheet that later scripts wait for.
     pub blocks_scripts: bool,
     /// DOMContentLoaded of the page waits for it.

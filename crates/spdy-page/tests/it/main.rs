@@ -13,3 +13,5 @@ mod netlog;
 mod repeated_references;
 mod several_pages;
 mod support;
+mod video_ranges;
+mod written_scripts;

@@ -30,16 +30,22 @@ impl LoadDriver<'_> {
         }
         let host = exchange.url.host_str().unwrap_or_default();
         let protocol = self.page.protocol_for(self.protocol, self.options, host);
-        if !matches!(protocol, Protocol::Http2 | Protocol::Http3) {
-            return;
-        }
+        let has_priorities = matches!(protocol, Protocol::Http2 | Protocol::Http3);
         match (self.options.scheduler, request.urgency) {
-            (Scheduler::Chromium, Some(urgency)) => {
-                headers.extend(priority_field(exchange, urgency).map(|it| (PRIORITY_HEADER, it)));
-                request.priority = Priority::new(HttpPriority::of(headers).urgency);
+            // Over HTTP/1.1 it is the order in which requests get a connection.
+            (Scheduler::Chromium, Some(urgency))
+                if has_priorities || protocol == Protocol::Http1 =>
+            {
+                let field = priority_field(exchange, urgency);
+                let text = field.as_ref().and_then(|field| field.to_str().ok());
+                let priority = text.map_or_else(HttpPriority::default, HttpPriority::parse);
+                request.priority = Priority::new(priority.urgency);
+                if has_priorities {
+                    headers.extend(field.map(|field| (PRIORITY_HEADER, field)));
+                }
             }
             // Its weights (RFC 7540) mean nothing to servers of RFC 9218.
-            (Scheduler::Chromium49, _) => {
+            (Scheduler::Chromium49, _) if has_priorities => {
                 request.priority = Priority::new(HttpPriority::default().urgency);
             }
             _ => {}

@@ -33,6 +33,7 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         },
         ..UrgencyPlan::default()
     };
+    plan.same_url = same_urls(replica, nodes);
     let announced = announced_by_alt_svc(replica, nodes);
     let (mut hosts, mut partitions) = (BTreeMap::new(), BTreeMap::new());
     for (number, node) in nodes.iter().enumerate() {
@@ -71,6 +72,25 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         }
     }
     plan
+}
+
+/// The nodes whose URLs other nodes have too, with the numbers of their URLs. A cache answers only GET.
+fn same_urls(replica: &Replica, nodes: &[Node]) -> BTreeMap<usize, usize> {
+    let mut by_url = BTreeMap::<&str, Vec<usize>>::new();
+    for (number, node) in nodes.iter().enumerate() {
+        let exchange = &replica.exchanges[node.exchange];
+        if exchange.method == "GET" {
+            by_url
+                .entry(exchange.url.as_str())
+                .or_default()
+                .push(number);
+        }
+    }
+    let shared = by_url.into_values().filter(|nodes| nodes.len() > 1);
+    let numbered = shared.enumerate();
+    numbered
+        .flat_map(|(url, nodes)| nodes.into_iter().map(move |node| (node, url)))
+        .collect()
 }
 
 /// The hosts of which a response to `nodes` has `Alt-Svc` for HTTP/3: Chromium does not know that other hosts over HTTP/3 have priorities.

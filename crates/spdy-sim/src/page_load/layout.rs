@@ -15,8 +15,8 @@ impl PageLoad<'_> {
     /// True if the parser of `document` has passed the byte `at`.
     fn has_parsed(&self, document: usize, at: u64) -> bool {
         let stop = self.barriers[document].front();
-        let stop = stop.and_then(|&script| self.outline.nodes[script].blocks_parser_at);
-        at <= self.arrived[document] && stop.is_none_or(|stop| at < stop)
+        let stop = stop.and_then(|&script| self.outline.barrier(script));
+        at <= self.arrived[document] && stop.is_none_or(|stop| at < stop.at)
     }
 
     /// True if `document` can be laid out up to the byte `at`.

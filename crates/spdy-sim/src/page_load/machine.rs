@@ -7,6 +7,7 @@ use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_page::graph::{PageGraph, Trigger, WaitsFor};
 
+use super::cache_locks::CacheLocks;
 use super::layout::AwaitingPlace;
 use super::modules::OpenModules;
 use super::open_nodes::OpenNodes;
@@ -28,13 +29,6 @@ pub(super) enum NodeState {
     Evaluating,
     /// Evaluated, failed, or unreachable.
     Settled,
-}
-
-impl NodeState {
-    /// True if it is discovered and not yet settled.
-    pub(super) fn is_open(self) -> bool {
-        (Self::Discovered..Self::Settled).contains(&self)
-    }
 }
 
 /// State of a hinted node until the page needs it.
@@ -106,6 +100,8 @@ pub struct PageLoad<'a> {
     /// The scheduler, with the requests that it delays.
     pub(super) throttle: Option<Throttle>,
     pub(super) held: BTreeMap<usize, Request>,
+    /// Requests that wait for another one for their URL.
+    pub(super) cache_locks: CacheLocks,
     pub(super) has_begun: bool,
     pub(super) main_thread_free: Instant,
     /// Number of nodes that each event still waits for.
@@ -151,6 +147,7 @@ impl<'a> PageLoad<'a> {
             requests: VecDeque::new(),
             throttle: None,
             held: BTreeMap::new(),
+            cache_locks: CacheLocks::default(),
             has_begun: false,
             main_thread_free: Instant::ZERO,
             before_dom_content_loaded: 0,
@@ -179,8 +176,8 @@ impl<'a> PageLoad<'a> {
                 Trigger::Done { parent } => self.by_done[parent].push(child),
                 Trigger::Bytes { parent, .. } => self.by_bytes[parent].push_back(child),
             }
-            if let Some((document, _)) = self.outline.barrier(child) {
-                self.barriers[document].push_back(child);
+            if let Some(barrier) = self.outline.barrier(child) {
+                self.barriers[barrier.document].push_back(child);
             }
         }
         for children in &mut self.by_bytes {
@@ -189,7 +186,7 @@ impl<'a> PageLoad<'a> {
         }
         for (document, scripts) in self.barriers.iter_mut().enumerate() {
             let scripts = scripts.make_contiguous();
-            scripts.sort_by_key(|&child| nodes[child].blocks_parser_at);
+            scripts.sort_by_key(|&child| self.outline.barrier(child));
             if !scripts.is_empty() {
                 self.documents_with_scripts.push(document);
             }
@@ -209,6 +206,7 @@ impl<'a> PageLoad<'a> {
     pub fn start(&mut self, now: Instant) {
         assert!(!self.has_begun, "the load has already started");
         self.has_begun = true;
+        self.note_start(now);
         for child in 0..self.outline.nodes.len() {
             if self.outline.nodes[child].trigger == Trigger::Start
                 && self.states[child] == NodeState::Undiscovered

@@ -67,10 +67,10 @@ impl PageLoad<'_> {
         if facts.kind == Kind::Document {
             return self.barriers[node].is_empty();
         }
-        if let Some((document, at)) = self.outline.barrier(node) {
-            let here = at <= self.arrived[document];
+        if let Some(barrier) = self.outline.barrier(node) {
+            let here = barrier.at <= self.arrived[barrier.document];
             return here
-                && self.barriers[document].front() == Some(&node)
+                && self.barriers[barrier.document].front() == Some(&node)
                 && !self.open.has_sheet_before(&self.outline, node);
         }
         if self.outline.is_deferred(node) {
@@ -116,8 +116,8 @@ impl PageLoad<'_> {
         let facts = &self.outline.nodes[node];
         self.before_dom_content_loaded -= usize::from(facts.before_dom_content_loaded);
         self.before_load -= usize::from(facts.before_load);
-        if let Some((document, _)) = self.outline.barrier(node) {
-            let scripts = &mut self.barriers[document];
+        if let Some(barrier) = self.outline.barrier(node) {
+            let scripts = &mut self.barriers[barrier.document];
             match scripts.front() == Some(&node) {
                 true => {
                     scripts.pop_front();

@@ -29,7 +29,8 @@
 //! - Evaluation takes `compute` on the one main thread, first come, first served.
 //! - A resource that the head of the page's document [hints](PageLoad::hint) at is requested when that head arrives, with its own
 //!   priority. The page uses it when it needs it.
-//! - With a [scheduler](PageLoad::schedule) a resource that the page needs is requested when the scheduler releases it.
+//! - With a [scheduler](PageLoad::schedule) a resource that the page needs is requested when the scheduler releases it, and not before an
+//!   earlier request for its URL has the head of its response (`cache_locks.rs`).
 //!
 //! The driver sends requests and has the connections and bytes (`load/load_driver.rs`). `outline.rs` has the positions of
 //! resources in their page, `requests.rs` the requests and their times, `main_thread.rs` the order of evaluation, `open_nodes.rs` what it waits for, `paint.rs`
@@ -44,7 +45,7 @@
 //! # use spdy_page::graph::{Node, PageGraph, Trigger};
 //! # use spdy_page::replica::Kind;
 //! # let node = |exchange, kind, trigger| Node { exchange, kind, trigger, delay: Duration::ZERO,
-//! #     waits_for: None, is_redirect: false, blocks_parser_at: None, blocks_scripts: false, before_dom_content_loaded: exchange == 0,
+//! #     waits_for: None, is_redirect: false, blocks_parser_at: None, is_written: false, blocks_scripts: false, before_dom_content_loaded: exchange == 0,
 //! #     before_load: true, compute: Duration::ZERO, imports: Vec::new() };
 //! # let graph = PageGraph { nodes: vec![node(0, Kind::Document, Trigger::Start),
 //! #     node(1, Kind::Image, Trigger::Bytes { parent: 0, at_byte: 500 })] };
@@ -60,6 +61,7 @@
 //! assert_eq!(page.load(), Some(ms(200)));
 //! ```
 
+mod cache_locks;
 mod layout;
 mod machine;
 mod main_thread;

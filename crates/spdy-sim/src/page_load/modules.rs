@@ -34,7 +34,8 @@ impl ModuleOrder {
         // The parser waits for a classic script, so that it waits for no module.
         let is_module = |node: usize| {
             let facts = &nodes[node];
-            let is_classic = facts.blocks_parser_at.is_some() || facts.is_redirect;
+            let is_classic =
+                facts.blocks_parser_at.is_some() || facts.is_written || facts.is_redirect;
             facts.kind == Kind::Script && !is_classic && is_reached[node]
         };
         let mut order = Self {

@@ -8,6 +8,17 @@ use super::modules::ModuleOrder;
 /// A place in the text of a document: the node that stands there, and a node that has its place.
 pub(super) type Place = (usize, usize);
 
+/// A place at which a parser stops until a script has run.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct Barrier {
+    /// The document of the parser.
+    pub(super) document: usize,
+    /// The offset in its body.
+    pub(super) at: u64,
+    /// The order of scripts at one offset: those that a script writes come after it.
+    turn: usize,
+}
+
 /// A page's nodes, with their documents and positions.
 #[derive(Debug)]
 pub(super) struct Outline<'a> {
@@ -20,6 +31,8 @@ pub(super) struct Outline<'a> {
     anchor: Vec<usize>,
     /// True if that text names it, or names a redirect to it.
     in_text: Vec<bool>,
+    /// Where a parser stops for it.
+    barriers: Vec<Option<Barrier>>,
     pub(super) modules: ModuleOrder,
 }
 
@@ -31,6 +44,7 @@ impl<'a> Outline<'a> {
             document: vec![None; nodes.len()],
             anchor: (0..nodes.len()).collect(),
             in_text: vec![false; nodes.len()],
+            barriers: vec![None; nodes.len()],
             modules: ModuleOrder::default(),
         };
         for at in 0..outline.reached.len() {
@@ -57,12 +71,26 @@ impl<'a> Outline<'a> {
             self.anchor[node] = self.anchor[parent];
             self.in_text[node] = above.is_redirect && self.in_text[parent];
         }
+        self.barriers[node] = match self.nodes[node].is_written {
+            true => self.barriers[parent].map(|of_parent| Barrier {
+                turn: node.max(of_parent.turn + 1),
+                ..of_parent
+            }),
+            false => self.barrier_in_text(node),
+        };
     }
 
-    /// The document whose parser stops for `node`, and the offset.
-    pub(super) fn barrier(&self, node: usize) -> Option<(usize, u64)> {
-        let at = self.nodes[node].blocks_parser_at?;
-        Some((self.document[node].filter(|_| self.in_text[node])?, at))
+    fn barrier_in_text(&self, node: usize) -> Option<Barrier> {
+        Some(Barrier {
+            document: self.document[node].filter(|_| self.in_text[node])?,
+            at: self.nodes[node].blocks_parser_at?,
+            turn: node,
+        })
+    }
+
+    /// Where a parser stops for `node`.
+    pub(super) fn barrier(&self, node: usize) -> Option<Barrier> {
+        self.barriers[node]
     }
 
     /// True for a script that runs after the parser has finished, and for what it imports: DOMContentLoaded waits for it, the parser
@@ -72,6 +100,7 @@ impl<'a> Outline<'a> {
         leader.kind == Kind::Script
             && leader.before_dom_content_loaded
             && leader.blocks_parser_at.is_none()
+            && !leader.is_written
     }
 
     /// The place of `node` in the text of its document. An import has the place of its style sheet or script, and the target of a

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
-use spdy_page::graph::Trigger;
 use spdy_page::replica::Kind;
 
+use super::cache_locks::CacheLocks;
 use super::machine::{HintState, NodeState, PageLoad, Request, TimerEvent};
 use super::outline::parent_of;
 use crate::options::Scheduler;
+use crate::page_load::UrgencyPlan;
 use crate::page_load::throttle::Throttle;
-use crate::page_load::{Urgency, UrgencyPlan};
 
 /// The priority that Chromium gave to a resource of `kind` in 2014: document 0, style sheet 1, script,
 /// font and fetch 2, media 3, images and the rest 4.
@@ -64,6 +64,7 @@ impl PageLoad<'_> {
     pub fn handle_head(&mut self, now: Instant, node: usize) {
         if let Some(throttle) = &mut self.throttle {
             throttle.handle_head(node);
+            self.unlock(node);
             self.release();
         }
         let facts = &self.outline.nodes[node];
@@ -101,6 +102,10 @@ impl PageLoad<'_> {
             [self.outline.nodes.len(); 5],
             "the plan belongs to another graph"
         );
+        self.cache_locks = match scheduler {
+            Scheduler::None => CacheLocks::default(),
+            Scheduler::Chromium | Scheduler::Chromium49 => CacheLocks::new(plan.same_url.clone()),
+        };
         self.throttle = match scheduler {
             Scheduler::None => None,
             Scheduler::Chromium | Scheduler::Chromium49 => Some(Throttle::new(scheduler, plan)),
@@ -163,15 +168,24 @@ impl PageLoad<'_> {
     pub(super) fn ended(&mut self, node: usize) {
         if let Some(throttle) = &mut self.throttle {
             throttle.done(node);
+            self.unlock(node);
             self.release();
         }
     }
 
-    /// Queues the requests that the scheduler releases.
+    /// Queues the requests that the scheduler releases, unless the cache makes them wait.
     fn release(&mut self) {
         while let Some(node) = self.throttle.as_mut().and_then(Throttle::poll) {
-            let held = self.held.remove(&node);
-            self.requests.extend(held);
+            if self.cache_locks.acquire(node) {
+                self.requests.extend(self.held.remove(&node));
+            }
+        }
+    }
+
+    /// Queues the request that waited for the one for `node`.
+    fn unlock(&mut self, node: usize) {
+        if let Some(next) = self.cache_locks.release(node) {
+            self.requests.extend(self.held.remove(&next));
         }
     }
 
@@ -193,24 +207,8 @@ impl PageLoad<'_> {
     fn has_met_body(&self, throttle: &Throttle, document: usize) -> bool {
         let plan = throttle.plan();
         let at = plan.body_at[&document];
-        let stops = |script: usize| {
-            self.outline.nodes[script]
-                .blocks_parser_at
-                .is_some_and(|stop| stop <= at)
-        };
-        // The parser also waits for a script that a script in the head writes: it is as urgent as one in the text.
-        let is_written = |node: usize| {
-            let facts = &self.outline.nodes[node];
-            self.states[node].is_open()
-                && facts.kind == Kind::Script
-                && plan.urgency[node] == Urgency::High
-                && matches!(facts.trigger, Trigger::Done { parent } if stops(parent))
-        };
-        let of_document = |&node: &usize| self.outline.document[node] == Some(document);
-        self.arrived[document] >= at
-            && !self.barriers[document].front().copied().is_some_and(stops)
-            && !(0..self.outline.nodes.len())
-                .filter(of_document)
-                .any(is_written)
+        let stop = self.barriers[document].front();
+        let stop = stop.and_then(|&script| self.outline.barrier(script));
+        self.arrived[document] >= at && stop.is_none_or(|stop| at < stop.at)
     }
 }

@@ -458,6 +458,7 @@ mod tests {
             partition: (0..urgency.len()).map(|it| usize::from(it > 10)).collect(),
             is_multiplexed: vec![is_multiplexed; urgency.len()],
             is_measured: vec![true; urgency.len()],
+            same_url: BTreeMap::new(),
             known_hosts: BTreeSet::new(),
             raised_after: BTreeMap::new(),
             urgency,

@@ -27,6 +27,8 @@ pub struct UrgencyPlan {
     pub partition: Vec<usize>,
     /// True if its host serves many requests on one connection, by priority.
     pub is_multiplexed: Vec<bool>,
+    /// Nodes whose URLs other nodes have too, with the numbers of their URLs.
+    pub same_url: BTreeMap<usize, usize>,
     /// Partitions of hosts that have responded before the load, so that their protocols are known.
     pub known_hosts: BTreeSet<usize>,
     /// True if its duration is a sample of the network: Chromium ignores hosts at addresses that are not routed, such as those of

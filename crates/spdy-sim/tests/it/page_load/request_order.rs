@@ -94,6 +94,27 @@ fn resources_of_a_style_sheet_are_requested_once_it_applies() {
 }
 
 #[test]
+fn the_parser_waits_for_what_a_synchronous_script_writes() {
+    let written = |parent| Node {
+        is_written: true,
+        ..deferred_script(Trigger::Done { parent })
+    };
+    // The script at 200 arrives at 192, and runs when both written scripts have.
+    let page = vec![
+        document(),
+        sync_script(100),
+        written(1),
+        sync_script(200),
+        image(Trigger::Done { parent: 3 }),
+        written(2),
+    ];
+    assert_eq!(
+        run(page, &[]),
+        expected(&[0, 91, 191, 92, 391, 291], 391.0, 491.0)
+    );
+}
+
+#[test]
 fn deferred_scripts_run_between_parsing_and_dom_content_loaded() {
     // The second script arrives first (99 + 100 against 91 + 20 + 100), and waits for the first.
     let mut slow = deferred_script(at(100));

@@ -54,15 +54,17 @@ fn any_node(index: usize) -> impl Strategy<Value = Node> {
                 }
                 _ => None,
             };
+            let is_written = offset.is_none() && blocks_parser && kind == Kind::Script;
             Node {
                 // No parser waits for what layout requests, not even behind a redirect.
                 waits_for: waits_for.filter(|_| {
                     let is_waiting = matches!(kind, Kind::Font | Kind::Image | Kind::Script);
-                    is_waiting && offset.is_none() && !is_redirect
+                    is_waiting && offset.is_none() && !is_written && !is_redirect
                 }),
                 delay: Duration::from_millis(delay),
                 is_redirect,
                 blocks_parser_at: offset,
+                is_written,
                 blocks_scripts: blocks_scripts && kind == Kind::Stylesheet,
                 before_dom_content_loaded,
                 before_load,

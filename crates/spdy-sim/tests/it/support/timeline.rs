@@ -27,6 +27,7 @@ pub(crate) fn node(kind: Kind, trigger: Trigger) -> Node {
         before_dom_content_loaded: false,
         before_load: true,
         compute: Duration::ZERO,
+        is_written: false,
         imports: Vec::new(),
     }
 }
