@@ -44,6 +44,7 @@ impl ModifiedPage {
                 let mut graph = graph.clone();
                 let node = &mut graph.nodes[*node];
                 node.blocks_parser_at = None;
+                node.is_written = false;
                 node.blocks_scripts = false;
                 node.before_dom_content_loaded = false;
                 treated.page = Page::with_graph(case.replica.clone(), graph);

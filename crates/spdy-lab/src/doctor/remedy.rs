@@ -192,7 +192,7 @@ fn of_resources(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
     let each = late.into_iter().take(MAX_PER_KIND);
     remedies.extend(each.map(|node| hint(vec![node])));
     let holds_up = |(node, facts): (usize, &Node)| {
-        let holds_up = facts.blocks_parser_at.is_some() || facts.blocks_scripts;
+        let holds_up = facts.blocks_parser_at.is_some() || facts.is_written || facts.blocks_scripts;
         let url = (holds_up && !facts.is_redirect).then(|| url(node))?;
         Some(Remedy::Later { url, node })
     };

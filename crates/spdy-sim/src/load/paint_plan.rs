@@ -30,6 +30,8 @@ const PLACEHOLDER_PIXELS_PER_BIT: u64 = 20;
 const FONT_SWAP_AT: Duration = Duration::from_secs(2);
 /// From then to the paint of the text, at most: the longest of nine was 58 ms.
 const MAX_SWAP_DELAY: Duration = Duration::from_millis(100);
+/// Maximum number of fonts whose rules are looked up in all style sheets.
+const MAX_COMPARED_FONTS: usize = 4;
 
 /// The plan of `replica`, without its render delay; `None` if its document has no node.
 pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPlan> {
@@ -104,17 +106,24 @@ fn cause_of_text(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<u
     last_of(&[Kind::Font]).or_else(|| last_of(writers))
 }
 
-/// The font that arrives last, of those that are on their way at [`FONT_SWAP_AT`] and still at `at`, and whose text Chromium shows from then on.
+/// The font that arrives last, of those that are on their way at [`FONT_SWAP_AT`] and still at `at`, and whose text Chromium shows from
+/// then on.
 fn late_font(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<usize> {
     let nodes = graph.nodes.iter().enumerate();
     let late = nodes.filter_map(|(number, node)| {
         let font = &replica.exchanges[node.exchange];
-        let is_late =
-            node.kind == Kind::Font && font.started? < FONT_SWAP_AT && at < font.finished()?;
-        (is_late && font_display(replica, &font.url) == FontDisplay::Auto)
-            .then_some((font.finished()?, number))
+        let is_late = font.started? < FONT_SWAP_AT && at < font.finished()?;
+        (node.kind == Kind::Font && is_late).then_some((font.finished()?, number))
     });
-    late.max().map(|(_, number)| number)
+    let mut late: Vec<(Duration, usize)> = late.collect();
+    late.sort_unstable();
+    let mut last = late.iter().rev().take(MAX_COMPARED_FONTS);
+    let is_auto = |number: usize| {
+        let font = &replica.exchanges[graph.nodes[number].exchange];
+        font_display(replica, &font.url) == FontDisplay::Auto
+    };
+    last.find(|&&(_, number)| is_auto(number))
+        .map(|&(_, number)| number)
 }
 
 /// The images that the text of `document` names, each with the offset of its tag; no icons.
