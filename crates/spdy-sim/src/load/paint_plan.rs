@@ -1,8 +1,10 @@
 //! What a browser draws of a page: the first text, and the largest content.
 //!
 //! A recording of Chromium has its largest contentful paint. If that is text, and later than the first paint, it waited for the last
-//! web font before it, or for the last fetch or script. Chromium waits for a font with `font-display: auto` until [`FONT_SWAP_AT`]. For any other page the layout is not known. Then the image with the most pixels
-//! that the document names counts as the largest content, unless all are small.
+//! web font before it, or for the last fetch or script. Chromium waits for a font with `font-display: auto` until [`FONT_SWAP_AT`].
+//!
+//! For any other page the layout is not known. Then the image with the most pixels that the document names counts as the largest
+//! content, unless all are small.
 
 use std::time::Duration;
 
