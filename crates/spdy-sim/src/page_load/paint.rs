@@ -35,7 +35,7 @@ pub struct PaintPlan {
     /// other text.
     pub largest: Option<usize>,
     /// If `largest` is a web font: time since the start of the load at which its text is shown in another font. `None` if the text
-    /// stays invisible for [`FONT_BLOCK_PERIOD`] after the first paint.
+    /// stays invisible for three seconds after the first paint.
     pub font_swap_at: Option<Duration>,
     /// From the moment at which a browser can draw to the first paint, if the recording shows it; else [`RENDER_DELAY`].
     pub render_delay: Option<Duration>,
