@@ -25,7 +25,8 @@ use crate::request::forward_headers::scheme_of;
 use crate::request::origin_hints::HintedUrls;
 use crate::response::respond::{self, OwnMessage};
 use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdown};
-use crate::serve::push_and_hints::{PushAndHints, TrackedRequest, supports_early_hints};
+use crate::serve::page_hints::supports_early_hints;
+use crate::serve::push_and_hints::{PushAndHints, TrackedRequest};
 use crate::sites::site::Site;
 use crate::telemetry::access_log::{
     AccessLog, AccessLogEntry, BodyEnd, LoggedFields, PendingLogEntry, log_at_end, target_of,

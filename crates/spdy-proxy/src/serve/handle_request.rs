@@ -48,7 +48,7 @@ use crate::response::from_stored::respond_hit;
 use crate::response::image_variant;
 use crate::response::respond;
 use crate::response::stale_entry::StaleEntry;
-use crate::serve::push_and_hints::supports_early_hints;
+use crate::serve::page_hints::supports_early_hints;
 use crate::sites::site::Site;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::telemetry::trace_context::SpanContext;

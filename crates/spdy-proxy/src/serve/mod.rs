@@ -3,4 +3,5 @@
 pub mod connection;
 pub(crate) mod handle_request;
 pub(crate) mod miss;
+mod page_hints;
 mod push_and_hints;

@@ -10,26 +10,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::select;
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request,
-};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_cache::lookup;
 use spdy_net::client_certificate::ClientCertificate;
 use spdy_net::handler::{Pusher, RequestInfo};
-use spdy_net::interim::early_hints::EarlyHints;
 use spdy_net::protocol::Protocol;
 use spdy_page::replica::Kind;
 use spdy_rewrite::reference::integrity::strip_unrewritten_mark;
 use spdy_server::learned_resources::ResourceLoad;
 use spdy_server::push_plan::{
-    Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, early_link_value,
-    link_value, plan,
+    Budget, CandidateState, Hints, Plan, PlannedPush, PushCandidate, plan,
 };
 use spdy_server::session_history::{SessionHistory, UrlDigest};
 use spdy_server::site_pusher::is_normal;
-use url::Url;
 
 use crate::cache::public_response::{self, PublicPage};
 use crate::fetch::delivery::TextEnd;
@@ -40,17 +35,12 @@ use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::{client_origin_text, request_authority};
 use crate::request::forgeable_headers::{FromTrustedProxy, has_credentials};
-use crate::request::origin_hints::HintedUrls;
 use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
 use crate::rewrite::page_text;
+use crate::serve::page_hints::{HintTiming, PageHints, SEC_FETCH_DEST, hint_rank};
 use crate::sites::site::Site;
 use crate::telemetry::counters::CounterFamily;
 use crate::telemetry::page_report::PushedAndHinted;
-
-/// What a browser uses the response for (W3C Fetch Metadata).
-const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
-/// How a browser makes the request.
-const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// How long the head of a response waits for the end of the page, so that it can have hints.
 const MAX_HEAD_DELAY: Duration = Duration::from_millis(20);
@@ -97,25 +87,6 @@ struct PendingPage {
     head: request::Parts,
     /// The origin of the page, by the name that the client uses.
     origin: String,
-}
-
-/// The hints of a page, and how they are sent.
-struct PageHints {
-    hints: Vec<Hint>,
-    /// Targets of the resources that only a sheet or a module of the page names. A browser would find them late.
-    deep: BTreeSet<String>,
-    /// The page has a style sheet that no hint can express.
-    has_unhintable_sheet: bool,
-    timing: HintTiming,
-}
-
-/// When something is sent with a page.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum HintTiming {
-    /// At the request: the client may have the page.
-    BeforeResponse,
-    /// With the head of the response, which the origin has decided.
-    WithResponse,
 }
 
 /// Whether the origin may identify the client of the request with `head`.
@@ -337,7 +308,7 @@ impl PushAndHints {
         };
         let target = &page.url[origin.len()..];
         let reported = [site.rules.site_origin(), target].concat();
-        (page.hinted, page.links) = self.hint(head, &page.url, page_hints);
+        (page.hinted, page.links) = page_hints.send(&self.proxy, head, &page.url);
         self.proxy
             .pages
             .reports
@@ -510,81 +481,8 @@ impl PushAndHints {
         rest
     }
 
-    /// Sends `hints` for the page at `page` in a 103 if that is possible and useful. Returns the targets that the client gets
-    /// hints for, and the `Link` values that go into the response.
-    fn hint(
-        &self,
-        head: &request::Parts,
-        page: &str,
-        hints: PageHints,
-    ) -> (Vec<String>, Vec<HeaderValue>) {
-        let PageHints {
-            mut hints,
-            deep,
-            has_unhintable_sheet,
-            timing,
-        } = hints;
-        if has_unhintable_sheet {
-            // A browser would request the fonts first, and draw the page later.
-            hints.retain(|hint| hint.kind != Kind::Font);
-        }
-        let arrival: Option<&RequestInfo> = head.extensions.get();
-        let is_spdy = arrival.is_some_and(|arrival| matches!(arrival.protocol, Protocol::Spdy(_)));
-        let early = EarlyHints::of(&head.extensions);
-        let is_early = timing == HintTiming::BeforeResponse && !is_spdy;
-        let early = early.filter(|_| is_early && supports_early_hints(head));
-        if !is_spdy && !self.proxy.push_config.early_hints {
-            return (Vec::new(), Vec::new());
-        }
-        if !is_spdy && early.is_none() {
-            // The browser finds the others in the page as fast. But it requests what is hinted before it has read the page, so the style
-            // sheets, which block rendering, must come first.
-            let has_deep = hints.iter().any(|hint| deep.contains(&hint.url));
-            let is_sheet = |hint: &Hint| hint.kind == Kind::Stylesheet;
-            hints.retain(|hint| has_deep && (is_sheet(hint) || deep.contains(&hint.url)));
-        }
-        let value_of = |hint: &Hint| match is_spdy {
-            true => Some(link_value(hint)),
-            false => early_link_value(hint),
-        };
-        let links = hints.into_iter().filter_map(|hint| {
-            let value = HeaderValue::try_from(value_of(&hint)?).ok()?;
-            Some((hint.url, value))
-        });
-        let (hinted, links): (Vec<_>, Vec<_>) = links.unzip();
-        if hinted.is_empty() {
-            return (hinted, links);
-        }
-        let is_sent = early.is_some_and(|early| {
-            let fields = links.iter().map(|link| (header::LINK, link.clone()));
-            early.send(fields.collect::<HeaderMap>())
-        });
-        if is_sent
-            && let Some(already) = head.extensions.get::<HintedUrls>()
-            && let Ok(page) = Url::parse(page)
-        {
-            // Absolute URLs, as for the links of the origin.
-            for url in hinted.iter().filter_map(|target| page.join(target).ok()) {
-                already.insert(url.as_str());
-            }
-        }
-        let counters = &self.proxy.telemetry.counters;
-        counters.add(CounterFamily::Preloads, "hinted", hinted.len() as u64);
-        (hinted, if is_sent { Vec::new() } else { links })
-    }
-
     fn memory(&self) -> MutexGuard<'_, SessionHistory> {
         self.session_history.lock()
-    }
-}
-
-/// The order of hints: style sheets block rendering, and a font is needed when sheets and scripts have arrived.
-fn hint_rank(kind: Kind) -> u8 {
-    match kind {
-        Kind::Stylesheet => 0,
-        Kind::Script => 1,
-        Kind::Font => 2,
-        _ => 3,
     }
 }
 
@@ -613,11 +511,4 @@ fn is_navigation(head: &request::Parts) -> bool {
             accepted.is_some_and(|accepted| accepted.as_bytes().starts_with(b"text/html"))
         }
     }
-}
-
-/// Whether the client is known to support a 103: browsers that announce a navigation by Fetch Metadata do. With a 103, some browsers of
-/// 2016 fail the page.
-pub(super) fn supports_early_hints(head: &request::Parts) -> bool {
-    let has_value = |name, word| head.headers.get(name).is_some_and(|value| value == word);
-    has_value(SEC_FETCH_DEST, "document") && has_value(SEC_FETCH_MODE, "navigate")
 }
