@@ -51,6 +51,8 @@ pub struct TcpConfig {
     pub undo: bool,
     /// Returning to the initial window after an idle timeout (RFC 2861).
     pub slow_start_after_idle: bool,
+    /// Timers are never early, and far ones are coarse: since 4.8. Before, each fired at a tick, up to 4 ms early.
+    pub coarse_timers: bool,
     /// First timeout of a SYN, and of data without a round-trip sample. 1 s since 3.1 (RFC 6298),
     /// 3 s before.
     pub initial_rto: Duration,
@@ -115,6 +117,7 @@ impl TcpConfig {
             frto: true,
             undo: true,
             slow_start_after_idle: true,
+            coarse_timers: true,
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),
             max_rto: Duration::from_secs(120),
@@ -145,6 +148,7 @@ impl TcpConfig {
         Self {
             loss_detection: LossDetection::DupAck,
             tlp: false,
+            coarse_timers: false,
             syn_retries: 5,
             syn_linear_retries: 0,
             initial_receive_window_bytes: 10 * 1_460,

@@ -15,6 +15,7 @@ use std::time::Duration;
 use spdy_clock::Instant;
 
 use super::config::TcpConfig;
+use super::jiffies;
 use super::recovery::ack::clock_ms;
 use crate::segment::{Segment, SynOptions};
 
@@ -26,6 +27,7 @@ pub(super) struct Handshake {
     /// A SYN or SYN-ACK must be sent.
     pub(super) is_due: bool,
     pub(super) timer: Option<Instant>,
+    coarse_timers: bool,
     timeout: Duration,
     /// Repetitions by the timer.
     repeats: u32,
@@ -63,6 +65,7 @@ impl Handshake {
         Self {
             is_due,
             timer: None,
+            coarse_timers: config.coarse_timers,
             timeout: config.initial_rto,
             repeats: 0,
             linear,
@@ -88,7 +91,8 @@ impl Handshake {
         }
         self.first_sent.get_or_insert(now);
         // The response to a repeated SYN is sent at once and does not move the timer.
-        self.timer.get_or_insert(now + self.timeout);
+        self.timer
+            .get_or_insert_with(|| jiffies::timer(now, self.timeout, self.coarse_timers));
         again
     }
 

@@ -32,6 +32,7 @@ mod config;
 mod congestion;
 mod endpoint;
 mod handshake;
+mod jiffies;
 mod receive;
 mod recovery;
 mod send;

@@ -24,7 +24,10 @@ fn the_timer_backs_off_by_two_and_gives_up_after_its_retries() {
     assert_eq!(gaps.len(), 4);
     assert!((295..305).contains(&gaps[0]), "{gaps:?}");
     for pair in gaps.windows(2) {
-        assert!(pair[1].abs_diff(2 * pair[0]) <= 1, "{gaps:?}");
+        assert!(
+            pair[1].abs_diff(2 * pair[0]) <= 12,
+            "whole jiffies: {gaps:?}"
+        );
     }
     assert_eq!(world.server.error(), Some(ErrorKind::TimedOut));
 }
@@ -138,9 +141,9 @@ fn racks_timer_repairs_a_loss_with_two_segments_above_it() {
         (1, 0, 0),
         "{stats:?}"
     );
-    // Sent at 1.5 round trips, missed at 2.5, marked as lost at 2.75, delivered at 3.25.
+    // Sent at 1.5 round trips, missed at 2.5, marked as lost at 2.75 and up to two ticks and 2 ms later, delivered at 3.25.
     let done = apps.done_at.expect("done");
-    assert!((at_ms(325)..at_ms(335)).contains(&done), "{done}");
+    assert!((at_ms(325)..at_ms(337)).contains(&done), "{done}");
 }
 
 #[test]
@@ -217,8 +220,8 @@ fn a_probe_for_a_whole_lost_flight_comes_after_two_round_trips() {
     let sent = times_ms(data(&world).map(|seen| seen.at));
     let wait = sent[3] - sent[2];
     assert!(
-        (200..206).contains(&wait),
-        "two round trips and 2 ms, not {wait}"
+        (202..212).contains(&wait),
+        "two round trips, 2 ms, and the next tick but one, not {wait}"
     );
     assert_eq!(world.server.stats().loss_probes, 1);
 }

@@ -25,12 +25,19 @@ fn first_ack_after_data(tcp: TcpConfig, answer: usize) -> Duration {
 }
 
 #[test]
-fn a_lone_segment_is_acknowledged_after_40_ms_and_a_pair_at_once() {
+fn a_lone_segment_is_acknowledged_after_40_to_44_ms_and_a_pair_at_once() {
     let slow = TcpConfig {
         quick_acks: 0,
         ..TcpConfig::today()
     };
-    assert_eq!(first_ack_after_data(slow, 100), 40 * MS);
+    let delay = first_ack_after_data(slow, 100);
+    assert!((40 * MS..=44 * MS).contains(&delay), "{delay:?}");
+    let of_2013 = TcpConfig {
+        coarse_timers: false,
+        ..slow
+    };
+    let delay = first_ack_after_data(of_2013, 100);
+    assert!((36 * MS..=40 * MS).contains(&delay), "{delay:?}");
     assert_eq!(first_ack_after_data(slow, 2 * 1_448), Duration::ZERO);
     assert_eq!(
         first_ack_after_data(TcpConfig::today(), 100),
@@ -70,7 +77,7 @@ fn a_closed_window_is_probed_at_growing_intervals_until_it_opens() {
     assert!(gaps.len() >= 3, "{gaps:?}");
     assert!(
         gaps.windows(2)
-            .all(|pair| pair[1].abs_diff(2 * pair[0]) <= 2),
+            .all(|pair| pair[1].abs_diff(2 * pair[0]) <= 256),
         "{gaps:?}"
     );
     assert_eq!(world.server.stats().retransmits, 0, "nothing was lost");
@@ -175,6 +182,30 @@ fn a_pause_halves_the_window_once_for_a_write_in_parts() {
     let whole = burst(100_000);
     assert!((20..=40).contains(&whole), "halved once: {whole}");
     assert_eq!(burst(10_000), whole);
+}
+
+/// Regression: a pause as long as the timeout halved the window. Linux counts both in jiffies of 4 ms, and the timeout is rounded up.
+#[test]
+fn a_pause_is_compared_with_the_timeout_in_whole_jiffies() {
+    let burst = |ms| burst_after_idle(TcpConfig::today(), at_ms(ms), 100_000);
+    let whole = burst(600);
+    let first_cut = (600..1_000).find(|ms| burst(*ms) < whole);
+    let first_cut = first_cut.expect("a pause of 300 ms halves the window");
+    assert_eq!(first_cut % 4, 0, "at a tick: {first_cut} ms");
+    let mut world = world(&path(100), TcpConfig::today());
+    world.run(
+        &mut Twice {
+            written: 0,
+            read: 0,
+            resumes_at: at_ms(5_000),
+            part_bytes: 100_000,
+        },
+        at_ms(4_000),
+    );
+    let last_sent = data(&world).last().expect("data").at;
+    let ticks = first_cut / 4 - last_sent.as_micros() / 4_000;
+    // The round trip with its queue, and 200 ms.
+    assert!((77..=90).contains(&ticks), "{ticks} jiffies");
 }
 
 #[test]

@@ -10,12 +10,15 @@
 //!   +---------------------------------------- t
 //! ```
 //!
-//! The clock has milliseconds, and the cubic 1/1024 s; the factor 0.4 is 410/1024. If Reno would be faster (short round trips), CUBIC
+//! The clock has jiffies, and the cubic 1/1024 s; the factor 0.4 is 410/1024. If Reno would be faster (short round trips), CUBIC
 //! follows an estimate of Reno's window. The cube root is exact in integers; Linux's own differs from it by at most 0.2 %.
+
+use std::time::Duration;
 
 use spdy_clock::Instant;
 
 use super::hystart::HyStart;
+use crate::tcp::jiffies;
 
 /// Multiplicative decrease, of 1024: 0.7.
 const BETA: u64 = 717;
@@ -23,8 +26,8 @@ const BETA: u64 = 717;
 const FACTOR: u64 = 410;
 /// Reno's growth that matches CUBIC's decrease, times 8: 8 (1 + beta) / (3 (1 - beta)).
 const RENO_SCALE: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
-/// Time for which a target is reused for an unchanged window, ms.
-const KEEP_TARGET_MS: u64 = 31;
+/// Time for which a target is reused for an unchanged window, jiffies.
+const KEEP_TARGET: u64 = jiffies::PER_SECOND / 32;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cubic {
@@ -33,12 +36,13 @@ pub(crate) struct Cubic {
     count: u32,
     last_max: u32,
     last_cwnd: u32,
-    last_ms: u64,
+    last_update: u64,
     origin: u32,
     /// Time from the start of the epoch to the origin point, 1/1024 s.
     k: u64,
     delay_min_us: Option<u64>,
-    epoch_start_ms: Option<u64>,
+    /// In jiffies.
+    epoch_start: Option<u64>,
     acked: u32,
     /// Reno's window.
     reno_cwnd: u32,
@@ -70,8 +74,8 @@ impl Cubic {
     ) -> bool {
         // Directly after a recovery the samples contain its delays.
         if self
-            .epoch_start_ms
-            .is_some_and(|start| millis(now) < start + 1_000)
+            .epoch_start
+            .is_some_and(|start| jiffies::at(now) < start + jiffies::PER_SECOND)
         {
             return false;
         }
@@ -90,7 +94,7 @@ impl Cubic {
 
     /// The threshold after a loss at window `cwnd`.
     pub(crate) fn reduced_threshold(&mut self, cwnd: u32) -> u32 {
-        self.epoch_start_ms = None;
+        self.epoch_start = None;
         // Fast convergence: a window below its last maximum leaves capacity to others.
         self.last_max = match cwnd {
             cwnd if cwnd < self.last_max => scale(cwnd, 1024 + BETA, 2048),
@@ -111,32 +115,34 @@ impl Cubic {
 
     /// Sending resumes with no segment in flight: idle time does not count for the cubic.
     pub(crate) fn on_resume(&mut self, now: Instant, last_sent: Instant) {
-        if let Some(start) = &mut self.epoch_start_ms {
-            *start = (*start + (millis(now) - millis(last_sent))).min(millis(now));
+        let now = jiffies::at(now);
+        if let Some(start) = &mut self.epoch_start {
+            *start = (*start + (now - jiffies::at(last_sent))).min(now);
         }
     }
 
     /// Acknowledged segments for which the window grows by one, after `acked` more at `now`.
     pub(crate) fn count(&mut self, now: Instant, cwnd: u32, acked: u32) -> u32 {
-        let now_ms = millis(now);
+        let now = jiffies::at(now);
         self.acked = self.acked.saturating_add(acked);
         let same_window = self.last_cwnd == cwnd && self.count > 0;
-        if same_window && now_ms - self.last_ms <= KEEP_TARGET_MS {
+        if same_window && now - self.last_update <= KEEP_TARGET {
             return self.count;
         }
-        // The cubic is updated at most once per millisecond, and Reno's estimate with every acknowledgement.
-        if self.epoch_start_ms.is_none() || now_ms != self.last_ms {
-            self.follow_cubic(now_ms, cwnd, acked);
+        // The cubic is updated at most once per jiffy, and Reno's estimate with every acknowledgement.
+        if self.epoch_start.is_none() || now != self.last_update {
+            self.follow_cubic(now, cwnd, acked);
         }
         self.follow_reno(cwnd);
         self.count = self.count.max(2);
         self.count
     }
 
-    fn follow_cubic(&mut self, now_ms: u64, cwnd: u32, acked: u32) {
+    /// `now` is in jiffies.
+    fn follow_cubic(&mut self, now: u64, cwnd: u32, acked: u32) {
         self.last_cwnd = cwnd;
-        self.last_ms = now_ms;
-        let epoch_start = *self.epoch_start_ms.get_or_insert_with(|| {
+        self.last_update = now;
+        let epoch_start = *self.epoch_start.get_or_insert_with(|| {
             self.acked = acked;
             self.reno_cwnd = cwnd;
             self.k = 0;
@@ -147,10 +153,11 @@ impl Cubic {
                 self.k = u64::from(cube_root(below * ((1 << 40) / FACTOR)));
                 self.origin = self.last_max;
             }
-            now_ms
+            now
         });
-        let since_ms = now_ms - epoch_start + self.delay_min_us.unwrap_or(0) / 1_000;
-        let t = (since_ms << 10) / 1_000;
+        let delay_min = Duration::from_micros(self.delay_min_us.unwrap_or(0));
+        let since = now - epoch_start + jiffies::of(delay_min);
+        let t = (since << 10) / jiffies::PER_SECOND;
         let off = t.abs_diff(self.k);
         let cube = (u128::from(off).pow(3) * u128::from(FACTOR)) >> 40;
         let delta = u32::try_from(cube).unwrap_or(u32::MAX);
@@ -178,10 +185,6 @@ impl Cubic {
             self.count = self.count.min(cwnd / ahead);
         }
     }
-}
-
-fn millis(at: Instant) -> u64 {
-    at.as_nanos() / 1_000_000
 }
 
 /// `value * times / of`, rounded down.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
+use crate::tcp::jiffies;
+
 /// A threshold that no window reaches: slow start without an end.
 const NO_THRESHOLD: u32 = u32::MAX;
 
@@ -114,7 +116,7 @@ impl Cwnd {
             return false;
         }
         self.used = self.used.max(out);
-        if may_cut_after.is_none_or(|timeout| now - self.stamp < timeout) {
+        if may_cut_after.is_none_or(|timeout| jiffies::between(self.stamp, now) < timeout) {
             return false;
         }
         let used = self.used.max(initial);

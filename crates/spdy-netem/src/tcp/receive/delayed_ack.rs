@@ -1,7 +1,7 @@
 //! Delayed acknowledgements (RFC 1122 §4.2.3.2): when one is sent at once, and when it waits.
 //!
 //! Linux acknowledges the first segments at once (*quick*), so that the peer's slow start is not delayed. It then acknowledges every
-//! second full segment at once, and a single one after 40 ms. An endpoint that responds to received data (*interactive*) always
+//! second full segment at once, and a single one after 40 to 44 ms. An endpoint that responds to received data (*interactive*) always
 //! waits, so that the response carries the acknowledgement.
 
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use spdy_clock::Instant;
 
 use crate::tcp::config::TcpConfig;
+use crate::tcp::jiffies;
 
 /// Assumed segment size before the first segment, bytes.
 const DEFAULT_MSS_BYTES: u64 = 536;
@@ -16,6 +17,7 @@ const DEFAULT_MSS_BYTES: u64 = 536;
 #[derive(Clone, Debug)]
 pub(crate) struct DelayedAck {
     enabled: bool,
+    coarse_timers: bool,
     least: Duration,
     most: Duration,
     quick_limit: u32,
@@ -43,6 +45,7 @@ impl DelayedAck {
     pub(crate) fn new(config: &TcpConfig) -> Self {
         Self {
             enabled: config.delayed_ack,
+            coarse_timers: config.coarse_timers,
             least: config.delayed_ack_min,
             most: config.delayed_ack_max,
             quick_limit: config.quick_acks,
@@ -84,11 +87,12 @@ impl DelayedAck {
             self.be_quick(window_bytes);
             self.delay = self.least;
         } else {
-            let gap = now - self.last_received;
+            let gap = jiffies::between(self.last_received, now);
+            let half = jiffies::rounded_down(self.delay / 2);
             if gap <= self.least / 2 {
-                self.delay = self.delay / 2 + self.least / 2;
+                self.delay = half + self.least / 2;
             } else if gap < self.delay {
-                self.delay = (self.delay / 2 + gap).min(rto);
+                self.delay = (half + gap).min(rto);
             } else if gap > rto {
                 // The peer was idle and is in slow start again.
                 self.be_quick(window_bytes);
@@ -145,7 +149,7 @@ impl DelayedAck {
 
     /// Records that our data is sent at `now`.
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
-        if now - self.last_received < self.delay {
+        if jiffies::between(self.last_received, now) < self.delay {
             self.interactive = true;
         }
     }
@@ -180,15 +184,19 @@ impl DelayedAck {
             } else {
                 500 * MS
             };
-            let bound = srtt.map_or(bound, |srtt| srtt.max(self.least).min(bound));
+            let bound = srtt.map_or(bound, |srtt| {
+                jiffies::rounded_up(srtt).max(self.least).min(bound)
+            });
             delay = delay.min(bound);
         }
         delay = delay.min(self.most);
+        let timer = |wait| jiffies::timer(now, wait, self.coarse_timers);
+        let (expires, soon) = (timer(delay), timer(jiffies::rounded_down(delay / 4)));
         match self.timer {
             // The timer is about to expire: a response would come too late.
-            Some(at) if at <= now + delay / 4 => self.is_urgent = true,
-            Some(at) => self.timer = Some(at.min(now + delay)),
-            None => self.timer = Some(now + delay),
+            Some(at) if at <= soon => self.is_urgent = true,
+            Some(at) => self.timer = Some(at.min(expires)),
+            None => self.timer = Some(expires),
         }
     }
 

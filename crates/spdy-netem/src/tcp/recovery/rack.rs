@@ -14,6 +14,7 @@ use std::time::Duration;
 use spdy_clock::Instant;
 
 use super::recovery_state::Phase;
+use super::tlp::MIN_TIMEOUT;
 use crate::tcp::send::sender::{Sender, TimerKind};
 
 impl Sender {
@@ -34,7 +35,7 @@ impl Sender {
         }
         let wait = self.rack_mark(now);
         if let Some(wait) = wait {
-            self.set_timer(TimerKind::Reorder, now + wait);
+            self.set_timer(TimerKind::Reorder, now, wait + MIN_TIMEOUT);
         }
         wait.is_some()
     }
@@ -49,7 +50,7 @@ impl Sender {
             self.reduce_window(1, 0, false);
         }
         match wait {
-            Some(wait) => self.set_timer(TimerKind::Reorder, now + wait),
+            Some(wait) => self.set_timer(TimerKind::Reorder, now, wait + MIN_TIMEOUT),
             None => self.rearm_rto(now),
         }
     }

@@ -18,7 +18,7 @@ impl Sender {
         self.timeouts_in_row += 1;
         self.enter_loss(now);
         self.rtt.back_off();
-        self.set_timer(TimerKind::Retransmit, now + self.rtt.rto());
+        self.set_timer(TimerKind::Retransmit, now, self.rtt.rto());
     }
 
     /// True after more consecutive timeouts than the limit, or as many window probes without a response.

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::tcp::jiffies;
+
 /// Round-trip estimates in whole microseconds; the scaled ones as in RFC 6298 §2 with shifts.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
@@ -40,7 +42,7 @@ impl RttEstimator {
         }
     }
 
-    /// The current timeout, including back-off.
+    /// The current timeout, including back-off: whole jiffies.
     pub(crate) fn rto(&self) -> Duration {
         self.rto
     }
@@ -86,7 +88,7 @@ impl RttEstimator {
             self.smooth(sample_us, una, nxt);
         }
         let rto = Duration::from_micros((self.srtt_x8_us >> 3) + self.variance_us);
-        self.rto = rto.min(self.max_rto);
+        self.rto = jiffies::rounded_up(rto).min(self.max_rto);
     }
 
     fn smooth(&mut self, sample_us: u64, una: u64, nxt: u64) {
@@ -140,7 +142,7 @@ mod tests {
         assert_eq!(rtt.rto(), Duration::from_millis(1_200));
         let mut rtt = estimator();
         rtt.sample(10 * MS, 1, 2);
-        assert_eq!(rtt.rto(), Duration::from_millis(210));
+        assert_eq!(rtt.rto(), Duration::from_millis(212), "whole jiffies");
     }
 
     #[test]

@@ -11,8 +11,8 @@ use spdy_clock::Instant;
 use super::recovery_state::{PendingProbe, Phase};
 use crate::tcp::send::sender::{Sender, TimerKind};
 
-/// Two ticks of Linux's clock, the minimum of a timer.
-const LEAST: Duration = Duration::from_millis(2);
+/// Linux's minimum for a timer.
+pub(crate) const MIN_TIMEOUT: Duration = Duration::from_millis(2);
 
 /// Evidence of an acknowledgement about a probe.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +38,7 @@ impl Sender {
                 let slack = if self.board.len() == 1 {
                     self.config.min_rto
                 } else {
-                    LEAST
+                    MIN_TIMEOUT
                 };
                 Duration::from_micros(2 * srtt) + slack
             }
@@ -51,7 +51,7 @@ impl Sender {
         if !rto.is_zero() {
             timeout = timeout.min(rto);
         }
-        self.set_timer(TimerKind::LossProbe, now + timeout);
+        self.set_timer(TimerKind::LossProbe, now, timeout);
         true
     }
 
@@ -134,14 +134,14 @@ mod tests {
         let (_, due) = sender.timer.expect("a probe is armed");
         sender.handle_timeout(due);
         assert_eq!(send(&mut sender, due, 0), 1, "the probe");
-        let now = due + LEAST;
+        let now = due + MIN_TIMEOUT;
         ack(&mut sender, now, 2_001, None);
         if reports_duplicate {
             let (start, end) = (1_001, 2_001);
             ack(&mut sender, now, 2_001, Some(SackBlock { start, end }));
         }
         assert_eq!(send(&mut sender, now, MSS), 1);
-        ack(&mut sender, now + LEAST, 3_001, None);
+        ack(&mut sender, now + MIN_TIMEOUT, 3_001, None);
         assert_eq!(
             sender.rack.steps, 1,
             "a probe says nothing about reordering"

@@ -20,10 +20,8 @@ impl Sender {
         match (self.is_window_blocked(), armed) {
             (true, false) => {
                 self.persist_backoff = 0;
-                self.set_timer(
-                    TimerKind::Persist,
-                    now + self.rtt.rto().max(self.config.min_rto),
-                );
+                let wait = self.rtt.rto().max(self.config.min_rto);
+                self.set_timer(TimerKind::Persist, now, wait);
             }
             (false, true) => self.timer = None,
             _ => {}
@@ -45,6 +43,6 @@ impl Sender {
         self.is_window_probe_due = true;
         self.persist_backoff = (self.persist_backoff + 1).min(16);
         let wait = self.rtt.rto().max(self.config.min_rto) * (1 << self.persist_backoff);
-        self.set_timer(TimerKind::Persist, now + wait.min(self.config.max_rto));
+        self.set_timer(TimerKind::Persist, now, wait.min(self.config.max_rto));
     }
 }

@@ -25,6 +25,7 @@ use super::send_buffer::SendBuffer;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::congestion::algorithm::Congestion;
 use crate::tcp::congestion::window::Cwnd;
+use crate::tcp::jiffies;
 use crate::tcp::recovery::recovery_state::{PendingProbe, Phase, Rack, Reduction, Undo};
 use crate::tcp::recovery::rtt::RttEstimator;
 use crate::tcp::stats::TcpStats;
@@ -291,7 +292,7 @@ impl Sender {
 
     /// Once for each idle time: the parts of a vectored write are written one after the other before the first segment is sent.
     fn restart_after_idle(&mut self, now: Instant) {
-        let (idle, rto) = (now - self.last_sent, self.rtt.rto());
+        let (idle, rto) = (jiffies::between(self.last_sent, now), self.rtt.rto());
         let is_idle = self.board.is_empty() && self.buffer.is_empty();
         if self.config.slow_start_after_idle && is_idle && idle > rto {
             let cut = self
@@ -338,8 +339,9 @@ impl Sender {
 
     // --- the timer ---
 
-    pub(crate) fn set_timer(&mut self, kind: TimerKind, at: Instant) {
-        self.timer = Some((kind, at));
+    /// Sets the timer at `now` for `wait`.
+    pub(crate) fn set_timer(&mut self, kind: TimerKind, now: Instant, wait: Duration) {
+        self.timer = Some((kind, jiffies::timer(now, wait, self.config.coarse_timers)));
     }
 
     /// Remaining time of the retransmission timeout of the first segment.
@@ -361,7 +363,7 @@ impl Sender {
             }
             _ => self.rtt.rto(),
         };
-        self.set_timer(TimerKind::Retransmit, now + delay);
+        self.set_timer(TimerKind::Retransmit, now, delay);
     }
 
     /// Handles the timer.

@@ -120,7 +120,7 @@ impl Sender {
             self.reduction.sent += 1;
         }
         if index == 0 && !matches!(self.timer, Some((TimerKind::Reorder, _))) {
-            self.set_timer(TimerKind::Retransmit, now + self.rtt.rto());
+            self.set_timer(TimerKind::Retransmit, now, self.rtt.rto());
         }
         outgoing
     }
