@@ -67,7 +67,17 @@ impl Runtime for SimRuntime {
     }
 }
 
-/// Waits for `deadline`; dropping it cancels its timer.
+/// Resolution of a program's timers, nanoseconds. A program needs some time for what it does when a timer expires, such as writing a
+/// request, and then handles together what has expired meanwhile.
+const TIMER_RESOLUTION_NS: u64 = 250_000;
+
+/// The time at which a timer for `deadline` fires.
+fn fires_at(deadline: Instant) -> Instant {
+    let steps = deadline.as_nanos().div_ceil(TIMER_RESOLUTION_NS);
+    Instant::from_nanos(steps.saturating_mul(TIMER_RESOLUTION_NS))
+}
+
+/// Waits for `deadline`, and up to a quarter of a millisecond longer; dropping it cancels its timer.
 struct Sleep {
     core: Arc<Core>,
     deadline: Instant,
@@ -86,7 +96,7 @@ impl Future for Sleep {
         let wake = Action::Wake(cx.waker().clone());
         match this.timer.and_then(|key| state.timers.get_mut(key)) {
             Some(action) => *action = wake,
-            None => this.timer = Some(state.timers.insert(this.deadline, wake)),
+            None => this.timer = Some(state.timers.insert(fires_at(this.deadline), wake)),
         }
         Poll::Pending
     }
