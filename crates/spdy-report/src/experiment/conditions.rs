@@ -4,6 +4,7 @@ use spdy_lab::experiment::clock::Clock;
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::store::manifest::Manifest;
 use spdy_sim::model;
+use spdy_sim::options::RaceProtocol;
 
 use super::data::ReportData;
 
@@ -26,6 +27,13 @@ impl Conditions {
             (factor.name.clone(), list(&levels))
         }));
         all.push(pair("protocols", list(&data.protocols)));
+        if !is_imported {
+            let protocols = data.protocols.iter();
+            all.extend(protocols.filter_map(|name| {
+                let protocol: RaceProtocol = name.parse().ok()?;
+                Some(pair(name, protocol.limitation()?.to_owned()))
+            }));
+        }
         all.push(pair("runs per cell", contents.runs.to_string()));
         if let Ok(plan) = Plan::parse(&contents.plan) {
             all.push(pair("seed", plan.seed().to_string()));

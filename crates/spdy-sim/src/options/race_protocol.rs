@@ -58,6 +58,15 @@ impl RaceProtocol {
         }
     }
 
+    /// What its loads lack of those of browsers, in both clocks.
+    #[must_use]
+    pub const fn limitation(self) -> Option<&'static str> {
+        match self {
+            Self::H3 => Some("HyStart is missing; browsers have it"),
+            _ => None,
+        }
+    }
+
     /// True if it uses TLS.
     #[must_use]
     pub const fn is_secure(self) -> bool {

@@ -159,6 +159,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         anyhow::bail!("stopped by a signal: not all changes are tested");
     }
     note_equal_runs(&race, &loads, printer);
+    note_limitations(&race, printer);
     let broken = loads.iter().filter(|load| !load.failures.is_empty());
     match broken.count() {
         0 => Ok(Outcome::Done),
@@ -295,9 +296,9 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
     .map(|(name, value)| (name.to_owned(), value))
     .into();
     notes.extend(choices.notes(&race.options));
-    if race.protocols.contains(&RaceProtocol::H3) {
-        let missing = "HyStart is missing; browsers have it";
-        notes.push(("h3".to_owned(), missing.to_owned()));
+    for protocol in &race.protocols {
+        let limitation = protocol.limitation();
+        notes.extend(limitation.map(|it| (protocol.name().to_owned(), it.to_owned())));
     }
     if let Some(pause) = race.visit {
         let state = match race.options.site_partitions {
@@ -343,6 +344,15 @@ fn note_equal_runs(race: &Race, loads: &[Load], printer: &Printer) {
                 race.runs,
                 equal.join(", ")
             ));
+        }
+    }
+}
+
+/// Prints a note for each protocol whose loads lack something of those of browsers.
+fn note_limitations(race: &Race, printer: &Printer) {
+    for protocol in &race.protocols {
+        if let Some(limitation) = protocol.limitation() {
+            printer.note(format_args!("{WARN}note{WARN:#}: {protocol}: {limitation}"));
         }
     }
 }
