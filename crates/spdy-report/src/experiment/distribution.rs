@@ -12,6 +12,8 @@ use crate::text::{Millis, TimeUnit};
 const WIDTH: f64 = 340.0;
 const LEFT: f64 = 38.0;
 const RIGHT: f64 = 330.0;
+/// Space between a label and the right end: on narrow screens some labels are wider than estimated.
+const LABEL_MARGIN: f64 = 3.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 168.0;
 const HEIGHT: f64 = 204.0;
@@ -137,7 +139,7 @@ fn panel(
         let half = width(&label, TextStyle::Axis.size()) / 2.0;
         panel.text(
             TextStyle::Axis,
-            x(value).min(WIDTH - half),
+            x(value).min(WIDTH - half - LABEL_MARGIN),
             BOTTOM + 11.0,
             label,
         );

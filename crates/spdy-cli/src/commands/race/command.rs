@@ -159,7 +159,9 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         anyhow::bail!("stopped by a signal: not all changes are tested");
     }
     note_equal_runs(&race, &loads, printer);
-    note_limitations(&race, printer);
+    if !args.json {
+        note_limitations(&race, printer);
+    }
     let broken = loads.iter().filter(|load| !load.failures.is_empty());
     match broken.count() {
         0 => Ok(Outcome::Done),
