@@ -26,7 +26,7 @@
 //! and the minute of TIME_WAIT (an endpoint there responds, but has no timer).
 //!
 //! The methods of `Sender` are in ten files, in the order of Linux's `tcp_input.c`: each file is one of its mechanisms, and all of
-//! them work on the same state.
+//! them work on the same state. `jiffies` is the clock of all timers.
 
 mod config;
 mod congestion;
